@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"time"
+
+	"subak/allocator"
+)
+
+// Row is what one node publishes about one group of budgets. It never changes
+// for a given (Node, Inc, Seq), so it may be kept, relayed and merged by pointer.
+type Row struct {
+	Node     NodeID
+	Inc, Seq uint64
+	// Term is the lease length of the loans in this row: the lender's word. A
+	// borrower uses the smaller of this and its own.
+	Term  time.Duration
+	Epoch EpochID
+	// Acked says that the publisher acknowledged Epoch (rule E2).
+	Acked bool
+	// Recovering marks a publisher without memory of its former life: it is no
+	// witness for others.
+	Recovering bool
+	// Digest of the publisher's view and targets, shown to operators as
+	// agreement; nothing is decided by it.
+	Digest uint32
+	// Group numbers the set of budgets that share this stream of rows.
+	Group uint8
+	// Heard is indexed by NodeID: the newest row of each node merged by the
+	// publisher. A zero entry means none. Merging is applying, so it is also
+	// the acknowledgement of that row's loans.
+	Heard []Heard
+	// Extra is the publisher's wait set W (closure of rule E3).
+	Extra []NodeID
+	// Sections, one for each budget of the group, in the epoch's order.
+	Sections []Section
+}
+
+// Heard names one row by its publisher's incarnation and sequence number.
+type Heard struct{ Inc, Seq uint64 }
+
+// Section is one budget's part of a row.
+type Section struct {
+	// Ceiling is the base the publisher may use or lend now: 0 in quarantine,
+	// before proof and before activation.
+	Ceiling allocator.Rate
+	// Demand per class, in steps of 1000 micro-units (DemandGrain).
+	Demand []allocator.Rate
+	Loans  []Loan // sorted by To, amounts > 0
+	Caps   []Cap  // sorted by Lender
+}
+
+// DemandGrain is the resolution of published demand. Every node, the publisher
+// included, allocates from the published figure.
+const DemandGrain allocator.Rate = 1000
+
+// Loan is base lent to one node.
+type Loan struct {
+	To     NodeID
+	Amount allocator.Rate
+}
+
+// Cap is a release (rule L7): "of every row that Lender published before it
+// heard my row Seq, I use at most Amount".
+type Cap struct {
+	Lender NodeID
+	Seq    uint64
+	Amount allocator.Rate
+}
