@@ -1,0 +1,198 @@
+package enforce
+
+import "sync/atomic"
+
+// Reason says why a request was refused, or would have been in shadow mode.
+type Reason uint8
+
+// The reasons. Their names are label values: they do not change.
+const (
+	Admitted      Reason = iota // nothing to complain about
+	ClassEmpty                  // the class's share is spent
+	BudgetEmpty                 // the node's share is spent
+	CostOverBurst               // the cost is above what the bucket can ever hold
+	NoShare                     // the share is 0
+	UnknownClass                // no such class
+	BadCost                     // cost under 1
+	Reasons       = iota
+)
+
+// String returns the reason's name as used in metrics and headers.
+func (r Reason) String() string {
+	switch r {
+	case Admitted:
+		return "admitted"
+	case ClassEmpty:
+		return "class-empty"
+	case BudgetEmpty:
+		return "budget-empty"
+	case CostOverBurst:
+		return "cost-over-burst"
+	case NoShare:
+		return "no-share"
+	case UnknownClass:
+		return "unknown-class"
+	case BadCost:
+		return "bad-cost"
+	}
+	return "unknown"
+}
+
+// Verdict is the outcome of one decision.
+type Verdict struct {
+	OK     bool   // let it through
+	Reason Reason // Admitted, or why not; in shadow mode OK can be true with a reason
+	From   int8   // the class whose tokens paid, -1 when nothing was charged
+}
+
+// Decide judges one request of the given class and cost (units, 1..MaxCost) at
+// the instant now and charges class and budget, or neither. A cost under 1 is
+// refused and counted nowhere: a negative one would mint tokens.
+//
+// A now before the current segment's start counts as that start: a goroutine
+// with a slightly old reading neither gains nor loses.
+func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
+	if uint(class) >= uint(len(l.cells)-1) {
+		return l.refuse(UnknownClass)
+	}
+	if uint64(cost-1) >= MaxCost {
+		return l.unpayable(class, cost)
+	}
+	v := l.charge(now, class, cost)
+	c := &l.cells[1+class]
+	if v.Reason != Admitted {
+		c.refused.Add(cost)
+		return v
+	}
+	c.admitted.Add(cost)
+	if int(v.From) != class {
+		c.borrowed.Add(cost)
+	}
+	return v
+}
+
+// DecideClient is Decide for a request that can be told apart: client is
+// a hash of who sends what, 0 for unknown. When such a request was refused and
+// comes again before the Retry-After it was told, it does not count as demand
+// a second time, so that hammering buys no share. The first one admitted uses
+// the mark up. The memory is a bounded table: a forgotten client counts as new.
+func (l *Limiter) DecideClient(now int64, class int, cost int64, client uint64) Verdict {
+	v := l.Decide(now, class, cost)
+	if client == 0 || l.retries == nil || v.Reason >= UnknownClass {
+		return v
+	}
+	key := mix(client, class)
+	var repeated bool
+	if v.Reason == Admitted {
+		repeated = l.retries.settle(now, key)
+	} else {
+		repeated = l.retries.marked(now, key)
+		if !repeated {
+			l.retries.mark(now, key, l.RetryAfter(now, class, cost))
+		}
+	}
+	if repeated {
+		l.cells[1+class].repeated.Add(cost)
+	}
+	return v
+}
+
+// Refund gives back what an admitted request was charged, once, to the buckets
+// that paid. The counts keep it: it was offered and admitted.
+func (l *Limiter) Refund(v Verdict, cost int64) {
+	if v.Reason != Admitted || uint(v.From) >= uint(len(l.cells)-1) || cost < 1 || cost > MaxCost {
+		return
+	}
+	l.cells[1+v.From].used.Add(-uint64(cost * unit))
+	l.cells[0].used.Add(-uint64(cost * unit))
+}
+
+func (l *Limiter) refuse(r Reason) Verdict { return Verdict{l.shadow, r, -1} }
+
+func (l *Limiter) unpayable(class int, cost int64) Verdict {
+	if cost < 1 {
+		return l.refuse(BadCost)
+	}
+	l.cells[1+class].refused.Add(cost)
+	return l.refuse(CostOverBurst)
+}
+
+// charge takes cost from the class (or a lender) and from the budget.
+func (l *Limiter) charge(now int64, class int, cost int64) Verdict {
+	need := uint64(cost * unit)
+	for {
+		s := l.seg.Load()
+		if now >= s.until {
+			s = l.advance(now)
+		}
+		dt := max(now-s.t0, 0)
+		from := class
+		if !take(&l.cells[1+class].used, &s.lines[1+class], dt, need, 0) {
+			if from = l.borrow(s, dt, class, need); from < 0 {
+				return l.refuse(why(&s.lines[1+class], need, ClassEmpty))
+			}
+		}
+		ok := take(&l.cells[0].used, &s.lines[0], dt, need, 0)
+		// A lowering that came in between is obeyed too (trap 11): the token
+		// goes back, and the new share decides.
+		if ok && l.seg.Load() == s {
+			return Verdict{true, Admitted, int8(from)}
+		}
+		l.cells[1+from].used.Add(-need)
+		if !ok {
+			return l.refuse(why(&s.lines[0], need, BudgetEmpty))
+		}
+		l.cells[0].used.Add(-need)
+	}
+}
+
+// take spends need micro-units of a bucket if it holds that much above reserve.
+func take(used *atomic.Uint64, ln *line, dt int64, need, reserve uint64) bool {
+	c := ln.at(dt)
+	floor := c - ln.cap
+	for {
+		u := used.Load()
+		v := u
+		if int64(floor-v) > 0 {
+			v = floor // what overflowed the bucket is gone
+		}
+		v += need
+		if int64(c-reserve-v) < 0 {
+			return false
+		}
+		if used.CompareAndSwap(u, v) {
+			return true
+		}
+	}
+}
+
+// borrow takes need from another class, lowest priority first, but only from
+// what that bucket holds above half its cap. So an owner that wakes up finds at
+// least half its burst and its whole rate, at once: nothing has to be taken
+// back. It returns the class that paid, or -1.
+func (l *Limiter) borrow(s *segment, dt int64, class int, need uint64) int {
+	if l.borrows == nil || !l.borrows[class] {
+		return -1
+	}
+	for k := len(l.lends) - 1; k >= 0; k-- {
+		if k == class || !l.lends[k] {
+			continue
+		}
+		ln := &s.lines[1+k]
+		if take(&l.cells[1+k].used, ln, dt, need, ln.cap-ln.cap/2) {
+			return k
+		}
+	}
+	return -1
+}
+
+// why names the reason of a refusal by one bucket.
+func why(ln *line, need uint64, empty Reason) Reason {
+	switch {
+	case ln.rate == 0:
+		return NoShare
+	case need > ln.cap:
+		return CostOverBurst
+	}
+	return empty
+}
