@@ -101,3 +101,21 @@ func TestClientsAreManyAndBounded(t *testing.T) {
 		t.Errorf("%d of 100 clients seen in some 5000 arrivals", len(seen))
 	}
 }
+
+func TestAGapMayStretchOverManyPhases(t *testing.T) {
+	var ends []time.Duration
+	var rates []float64
+	for i := range 40 {
+		ends = append(ends, time.Duration(i+1)*250*time.Millisecond)
+		rates = append(rates, float64(i%2)) // 0 and 1 in turns: 5 s at 1/s
+	}
+	all := drain(newSchedule(1, 0, Stream{Rates: rates, Arrivals: Uniform}, ends))
+	if len(all) != 5 {
+		t.Fatalf("%d arrivals in 5 s at 1/s, want 5", len(all))
+	}
+	for _, a := range all {
+		if rates[a.phase] == 0 {
+			t.Errorf("arrival at %v in a phase of rate 0", a.at)
+		}
+	}
+}
