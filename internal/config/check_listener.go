@@ -1,0 +1,162 @@
+package config
+
+import (
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"subak/allocator"
+)
+
+const (
+	maxHops          = 16
+	maxBackendWeight = 1_000_000
+	maxCost          = 1_000_000_000
+)
+
+func (k *checker) listeners() {
+	ls := k.c.Listeners
+	k.unique("listeners", len(ls), func(i int) string { return ls[i].Name })
+	for i := range ls {
+		k.listener(fmt.Sprintf("listeners[%d]", i), &ls[i])
+	}
+}
+
+func (k *checker) listener(path string, l *Listener) {
+	if !k.given(path + ".listen") {
+		k.fault(path+".listen", "is missing", "write an IP address and a port, such as 0.0.0.0:8080")
+	}
+	if l.TrustedHops < 0 || l.TrustedHops > maxHops {
+		k.fault(path+".trusted_hops", fmt.Sprintf("%d is not between 0 and %d", l.TrustedHops, maxHops), "write how many of your own proxies stand in front")
+	}
+	for i := range l.Backends {
+		k.backend(fmt.Sprintf("%s.backends[%d]", path, i), &l.Backends[i])
+	}
+	k.checkDoor(path, l)
+	k.unknown(path, l)
+	for i := range l.Rules {
+		k.rule(fmt.Sprintf("%s.rules[%d]", path, i), &l.Rules[i])
+	}
+}
+
+func (k *checker) backend(path string, b *Backend) {
+	u, err := url.Parse(b.URL)
+	switch {
+	case b.URL == "":
+		k.fault(path+".url", "is missing", "write http://HOST:PORT or https://HOST:PORT")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		k.fault(path+".url", fmt.Sprintf("%q is no HTTP URL", b.URL), "write http://HOST:PORT or https://HOST:PORT")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/":
+		k.fault(path+".url", "has more than scheme, host and port", fmt.Sprintf("write %s://%s", u.Scheme, u.Host))
+	}
+	if b.Weight <= 0 || b.Weight > maxBackendWeight {
+		k.fault(path+".weight", fmt.Sprintf("%d is not between 1 and 1,000,000", b.Weight), "write a whole number from 1; remove a backend that shall get nothing")
+	}
+}
+
+// checkDoor settles whether checks are answered, which by default they are when
+// the listener has nothing else to do.
+func (k *checker) checkDoor(path string, l *Listener) {
+	if len(l.Backends) == 0 && !k.given(path+".check.enabled") {
+		l.Check.Enabled = true
+	}
+	if len(l.Backends) == 0 && !l.Check.Enabled && !k.bad[path+".backends"] {
+		k.fault(path+".check.enabled", "is false and there are no backends: the listener would do nothing", "list backends, or enable the check")
+	}
+	if !strings.HasPrefix(l.Check.Path, "/") || strings.ContainsAny(l.Check.Path, "*?# ") {
+		k.fault(path+".check.path", fmt.Sprintf("%q is no path", l.Check.Path), "write /v1/check")
+	}
+	if s := l.Check.RefusalStatus; s < 400 || s > 499 {
+		k.fault(path+".check.refusal_status", fmt.Sprintf("%d is not between 400 and 499", s), "write 403 for nginx, 429 for Traefik and Caddy")
+	}
+}
+
+func (k *checker) unknown(path string, l *Listener) {
+	given := l.Default != Target{} || k.given(path+".default")
+	switch {
+	case given:
+		k.target(path+".default", l.Default.Budget, l.Default.Class)
+	case l.OnUnknown == ToDefault:
+		k.fault(path+".default", "is missing", "write default: {budget: ..., class: ...}, or on_unknown: deny")
+	}
+}
+
+// target checks a reference to a class and returns its budget.
+func (k *checker) target(path, budget, class string) *Budget {
+	names := make([]string, len(k.c.Budgets))
+	for i := range k.c.Budgets {
+		names[i] = k.c.Budgets[i].Name
+	}
+	if !k.known(path+".budget", "budget", budget, names) {
+		return nil
+	}
+	for i := range k.c.Budgets {
+		if b := &k.c.Budgets[i]; b.Name == budget {
+			if k.known(path+".class", "class", class, b.classNames()) {
+				return b
+			}
+			break
+		}
+	}
+	return nil
+}
+
+func (k *checker) rule(path string, r *ClassRule) {
+	b := k.target(path, r.Budget, r.Class)
+	switch {
+	case r.Cost <= 0 || r.Cost > maxCost:
+		k.fault(path+".cost", fmt.Sprintf("%d is not between 1 and 1,000,000,000", r.Cost), "write a whole number from 1")
+	case b != nil && r.Cost > 1 && aboveBucket(r.Cost, b):
+		k.fault(path+".cost", fmt.Sprintf("%d is more than limit * burst of budget %s: such a request could never pass", r.Cost, b.Name), "lower the cost or raise burst")
+	}
+	k.match(path+".match", &r.Match)
+}
+
+// aboveBucket reports whether cost exceeds all that one node could ever hold.
+func aboveBucket(cost int64, b *Budget) bool {
+	holds := new(big.Int).Mul(big.NewInt(int64(b.Limit.Rate)), big.NewInt(int64(b.Burst)))
+	holds.Div(holds, big.NewInt(1e9*int64(allocator.Unit)))
+	return holds.Cmp(big.NewInt(cost)) < 0
+}
+
+func (k *checker) match(path string, m *Match) {
+	if len(m.Method)+len(m.Path)+len(m.Host)+len(m.Header)+len(m.Network) == 0 {
+		k.fault(path, "matches every request", "write method, path, host, header or network; use the listener's default for the rest")
+	}
+	for i, method := range m.Method {
+		if !httpguts.ValidHeaderFieldName(method) || method != strings.ToUpper(method) {
+			k.fault(fmt.Sprintf("%s.method[%d]", path, i), fmt.Sprintf("%q is no HTTP method", method), "write it in capitals, such as GET or POST")
+		}
+	}
+	if m.Path != "" && !strings.HasPrefix(m.Path, "/") && !strings.HasPrefix(m.Path, "*") {
+		k.fault(path+".path", fmt.Sprintf("%q can match no path", m.Path), fmt.Sprintf("write /%s or */%s", m.Path, m.Path))
+	}
+	if strings.ContainsAny(m.Host, "/: ") {
+		k.fault(path+".host", fmt.Sprintf("%q is no host name", m.Host), "write the name only, without scheme and port, such as *.example.com")
+	}
+	k.headers(path+".header", m.Header)
+	for i, p := range m.Network {
+		if at := fmt.Sprintf("%s.network[%d]", path, i); p.IsValid() && p != p.Masked() {
+			k.fault(at, fmt.Sprintf("%v has bits set behind its length", p), fmt.Sprintf("write %v", p.Masked()))
+		}
+	}
+}
+
+func (k *checker) headers(path string, header map[string]string) {
+	first := map[string]string{}
+	for name, value := range header {
+		canonical := http.CanonicalHeaderKey(name)
+		other, again := first[canonical]
+		first[canonical] = name
+		switch at := join(path, name); {
+		case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):
+			k.fault(at, "is no HTTP header", "write NAME: VALUE, such as X-Verified: \"1\"")
+		case again:
+			k.fault(path, fmt.Sprintf("%s and %s are the same header", min(name, other), max(name, other)), "keep one of them")
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds on a file. The parser recurses by nesting, which these keep small, and
+// aliases can multiply a file's values without end.
+const (
+	maxFileBytes = 1 << 20
+	maxLineBytes = 16 << 10
+	maxNesting   = 32
+	maxValues    = 200_000
+)
+
+// decoder writes one YAML file over a Config, noting where each value stood.
+type decoder struct {
+	*report
+	file    string
+	anchors map[string]ast.Node
+	values  int // decoded so far
+}
+
+// decodeFile decodes data over c.
+func decodeFile(r *report, file string, data []byte, c *Config) {
+	d := &decoder{report: r, file: file, anchors: map[string]ast.Node{}}
+	root, ok := d.parse(data)
+	if !ok {
+		return
+	}
+	ast.Walk(anchorVisitor(d.anchors), root)
+	d.structure("", root, reflect.ValueOf(c).Elem())
+}
+
+// parse returns the body of the only document.
+func (d *decoder) parse(data []byte) (root ast.Node, ok bool) {
+	top := origin{file: d.file, line: 1}
+	if at, why := tooMuch(data); why != "" {
+		d.unreadable(origin{file: d.file, line: at}, "", why, "split or shorten it")
+		return nil, false
+	}
+	defer func() { // the parser is not ours: a panic in it is a fault of the file
+		if p := recover(); p != nil {
+			d.unreadable(top, "", fmt.Sprintf("the YAML parser failed: %v", p), "simplify the file")
+			root, ok = nil, false
+		}
+	}()
+	tokens := lexer.Tokenize(string(data))
+	if at, deep := tooDeep(tokens); deep {
+		d.unreadable(d.origin(at), "", "nested too deeply", "flatten it; no field needs this")
+		return nil, false
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.syntax(err)
+		return nil, false
+	}
+	if len(file.Docs) > 1 {
+		d.unreadable(top, "", "several YAML documents in one file", "remove the --- lines and what belongs to other files")
+		return nil, false
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		d.unreadable(top, "", "the file is empty", "start from the output of subak config example")
+		return nil, false
+	}
+	return file.Docs[0].Body, true
+}
+
+// syntax reports a mistake in the YAML itself.
+func (d *decoder) syntax(err error) {
+	at, what := origin{file: d.file, line: 1}, err.Error()
+	var syntax *yaml.SyntaxError
+	if errors.As(err, &syntax) {
+		what = syntax.Message
+		at = d.origin(syntax.Token)
+	}
+	f := at.fault("", "no valid YAML: "+what, "check indentation, brackets and quotes on this line and the one before it")
+	if at.column > 0 {
+		f.Place = fmt.Sprintf("%s:%d:%d", at.file, at.line, at.column)
+	}
+	d.faults = append(d.faults, f)
+	d.bad[""] = true
+}
+
+// tooMuch says why data is beyond the bounds, and on which line.
+func tooMuch(data []byte) (line int, why string) {
+	if len(data) > maxFileBytes {
+		return 1, "the file is larger than 1 MiB"
+	}
+	for text := range strings.Lines(string(data)) {
+		if line++; len(text) > maxLineBytes {
+			return line, "the line is longer than 16 KiB"
+		}
+	}
+	return 0, ""
+}
+
+// tooDeep finds nesting that only an attack or an accident produces: open
+// brackets, or several block openings on one line.
+func tooDeep(tokens token.Tokens) (*token.Token, bool) {
+	flow, line, opened := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, opened = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow--
+		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
+			opened++
+		}
+		if flow > maxNesting || opened > maxNesting || t.Position.IndentLevel > maxNesting {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// anchorVisitor collects the values that aliases stand for.
+type anchorVisitor map[string]ast.Node
+
+func (a anchorVisitor) Visit(n ast.Node) ast.Visitor {
+	if anchor, ok := n.(*ast.AnchorNode); ok && anchor.Name != nil {
+		a[anchor.Name.GetToken().Value] = anchor.Value
+	}
+	return a
+}
+
+func (d *decoder) origin(t *token.Token) origin {
+	if t == nil || t.Position == nil {
+		return origin{file: d.file, line: 1}
+	}
+	return origin{d.file, t.Position.Line, t.Position.Column}
+}
+
+// value decodes one node into v.
+func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
+	if d.values++; d.values > maxValues {
+		if d.values == maxValues+1 {
+			d.unreadable(d.place(path), path, "aliases blow the file up to more than 200,000 values", "write less")
+		}
+		return
+	}
+	n, ok := d.resolve(path, n)
+	switch {
+	case !ok:
+	case isLeaf(v.Type()):
+		d.leaf(path, n, v)
+	case v.Kind() == reflect.Struct:
+		d.structure(path, n, v)
+	case v.Kind() == reflect.Slice:
+		d.list(path, n, v)
+	case v.Kind() == reflect.Map:
+		d.table(path, n, v)
+	default:
+		panic(fmt.Sprintf("config: no YAML for fields of type %s", v.Type()))
+	}
+}
+
+// resolve looks through anchors and aliases.
+func (d *decoder) resolve(path string, n ast.Node) (ast.Node, bool) {
+	for range maxNesting {
+		switch node := n.(type) {
+		case *ast.AnchorNode:
+			n = node.Value
+		case *ast.AliasNode:
+			name := node.Value.GetToken().Value
+			target, ok := d.anchors[name]
+			if !ok {
+				d.unreadable(d.place(path), path, fmt.Sprintf("alias *%s stands for nothing", name), fmt.Sprintf("mark a value with &%s, or write the value here", name))
+				return nil, false
+			}
+			n = target
+		case *ast.TagNode:
+			d.unreadable(d.place(path), path, fmt.Sprintf("has the YAML tag %s", node.Start.Value), "remove the tag")
+			return nil, false
+		case nil, *ast.NullNode:
+			d.unreadable(d.place(path), path, "has no value", "write a value or remove the field")
+			return nil, false
+		default:
+			return n, true
+		}
+	}
+	d.unreadable(d.place(path), path, "aliases go round in a circle", "write the value here")
+	return nil, false
+}
+
+// structure decodes a mapping into a struct; every key must be a field.
+func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
+	d.mapping(path, n, func(key string, at origin, child ast.Node) {
+		for f, field := range v.Fields() {
+			if fieldName(f) == key && key != "" {
+				d.value(join(path, key), child, field)
+				return
+			}
+		}
+		names := fieldNames(v.Type())
+		d.unreadable(at, join(path, key), "unknown field", suggestion(key, names))
+		if meant := nearest(key, names); meant != "" {
+			d.broken[join(path, meant)] = true // not missing, only misspelt
+		}
+	})
+}
+
+// mapping calls each for every key once, whatever the file repeats.
+func (d *decoder) mapping(path string, n ast.Node, each func(key string, at origin, child ast.Node)) {
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		d.wrongKind(path, n, "a set of fields", "write fields as name: value, indented below")
+		return
+	}
+	first := map[string]int{}
+	for entries := m.MapRange(); entries.Next(); {
+		key, at := entries.Key().GetToken().Value, d.origin(entries.Key().GetToken())
+		if entries.Key().IsMergeKey() {
+			d.unreadable(at, join(path, "<<"), "merges another mapping", "write the fields out, or use an alias for a whole value")
+			continue
+		}
+		if line, again := first[key]; again {
+			d.unreadable(at, join(path, key), fmt.Sprintf("is given twice, first on line %d", line), "keep one of them")
+			continue
+		}
+		first[key] = at.line
+		d.origins[join(path, key)] = at
+		each(key, at, entries.Value())
+	}
+}
+
+// list decodes a sequence, replacing what an earlier file wrote.
+func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
+	s, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.wrongKind(path, n, "a list", "write each entry on its own line after a dash, or [a, b]")
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(s.Values), len(s.Values)))
+	for i, child := range s.Values {
+		if d.values > maxValues {
+			return
+		}
+		at := fmt.Sprintf("%s[%d]", path, i)
+		d.origins[at] = d.origin(start(child))
+		if v.Index(i).Kind() == reflect.Struct && !isLeaf(v.Index(i).Type()) {
+			setDefaults(v.Index(i))
+		}
+		d.value(at, child, v.Index(i))
+	}
+}
+
+// start is the first token of a node as the eye sees it: of a block mapping,
+// the library names the colon.
+func start(n ast.Node) *token.Token {
+	if n == nil {
+		return nil
+	}
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && !m.IsFlowStyle {
+		return m.Values[0].Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+// table decodes a mapping with free keys.
+func (d *decoder) table(path string, n ast.Node, v reflect.Value) {
+	v.Set(reflect.MakeMap(v.Type()))
+	d.mapping(path, n, func(key string, _ origin, child ast.Node) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(join(path, key), child, item)
+		v.SetMapIndex(reflect.ValueOf(key), item)
+	})
+}
+
+// leaf decodes one scalar by its text in the file, so that 0.3 and 1e3 never
+// pass through a float.
+func (d *decoder) leaf(path string, n ast.Node, v reflect.Value) {
+	text, quoted, ok := scalar(n)
+	if !ok {
+		d.wrongKind(path, n, "a single value", "write one value after the colon")
+		return
+	}
+	if kind := v.Kind(); quoted && (kind == reflect.Bool || kind == reflect.Int || kind == reflect.Int64) && isPlain(v) {
+		d.unreadable(d.place(path), path, fmt.Sprintf("%q is a text", text), "remove the quotes")
+		return
+	}
+	if err := setText(v, text); err != nil {
+		bad := err.(*valueError)
+		d.unreadable(d.place(path), path, bad.what, bad.mend)
+	}
+}
+
+// isPlain reports whether v is a bool or a number rather than a type of ours
+// that is built on one.
+func isPlain(v reflect.Value) bool { return v.Type().PkgPath() == "" }
+
+// scalar returns the text of a scalar node, and whether it stood in quotes.
+func scalar(n ast.Node) (text string, quoted, ok bool) {
+	switch node := n.(type) {
+	case *ast.StringNode:
+		return node.Value, node.Token.Type == token.SingleQuoteType || node.Token.Type == token.DoubleQuoteType, true
+	case *ast.LiteralNode:
+		return node.Value.Value, true, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, false, true
+	}
+	return "", false, false
+}
+
+func (d *decoder) wrongKind(path string, n ast.Node, want, mend string) {
+	got := "a single value"
+	switch n.(type) {
+	case ast.MapNode:
+		got = "a set of fields"
+	case *ast.SequenceNode:
+		got = "a list"
+	}
+	d.unreadable(d.place(path), path, fmt.Sprintf("is %s where %s belongs", got, want), mend)
+}

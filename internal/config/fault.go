@@ -1,0 +1,193 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fault is one mistake in the configuration.
+type Fault struct {
+	// Place is where the mistake was written: FILE:LINE, FILE:LINE:COLUMN for
+	// mistakes in the YAML itself, "env NAME" or "flag --NAME".
+	Place string `json:"place"`
+	// File, Line and Column are the parts of Place; zero where there are none.
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	// Field is the path of the field, such as budgets[0].classes[1].reserve;
+	// empty for a mistake in the YAML itself.
+	Field string `json:"field,omitempty"`
+	What  string `json:"what"`
+	Mend  string `json:"mend"`
+}
+
+// Error is PLACE: FIELD: what is wrong; mend: what to write.
+func (f Fault) Error() string {
+	field := f.Field
+	if field != "" {
+		field += ": "
+	}
+	return fmt.Sprintf("%s: %s%s; mend: %s", f.Place, field, f.What, f.Mend)
+}
+
+// Faults is every mistake of one configuration, by place.
+type Faults []Fault
+
+// Error is one line for each fault.
+func (fs Faults) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find a single fault.
+func (fs Faults) Unwrap() []error {
+	errs := make([]error, len(fs))
+	for i, f := range fs {
+		errs[i] = f
+	}
+	return errs
+}
+
+// origin is the place a value came from.
+type origin struct {
+	file         string // a file's path, "env NAME" or "flag --NAME"
+	line, column int
+}
+
+func (o origin) fault(field, what, mend string) Fault {
+	f := Fault{Place: o.file, Field: field, What: what, Mend: mend}
+	if o.line > 0 {
+		f.File, f.Line, f.Column = o.file, o.line, o.column
+		f.Place = fmt.Sprintf("%s:%d", o.file, o.line)
+	}
+	return f
+}
+
+// report collects faults and remembers where each field was written.
+type report struct {
+	main    origin            // stands in for fields that were written nowhere
+	origins map[string]origin // by field path
+	bad     map[string]bool   // fields with a fault
+	broken  map[string]bool   // fields whose value could not be read at all
+	faults  Faults
+}
+
+func newReport(main string) *report {
+	return &report{main: origin{file: main, line: 1}, origins: map[string]origin{}, bad: map[string]bool{}, broken: map[string]bool{}}
+}
+
+// given reports whether a field was written at all.
+func (r *report) given(path string) bool { _, ok := r.origins[path]; return ok }
+
+// place returns where path was written, or the nearest part around it.
+func (r *report) place(path string) origin {
+	for ; path != ""; path = parent(path) {
+		if o, ok := r.origins[path]; ok {
+			return o
+		}
+	}
+	return r.main
+}
+
+// parent cuts the last part off a path: a.b[1] gives a.b, that gives a.
+func parent(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
+
+// unreadable reports a value that could not be read. Later checks of it and of
+// what belongs inside it stay silent: one mistake gives one message.
+func (r *report) unreadable(at origin, path, what, mend string) {
+	r.faults = append(r.faults, at.fault(path, what, mend))
+	r.bad[path] = true
+	r.broken[path] = true
+}
+
+// fault reports a value that was read but does not do.
+func (r *report) fault(path, what, mend string) {
+	for p := path; p != ""; p = parent(p) {
+		if r.broken[p] {
+			r.bad[path] = true
+			return
+		}
+	}
+	if !r.bad[path] {
+		r.faults = append(r.faults, r.place(path).fault(path, what, mend))
+		r.bad[path] = true
+	}
+}
+
+// sorted returns the faults by file in order of appearance, then line.
+func (r *report) sorted() Faults {
+	rank := map[string]int{}
+	for _, f := range r.faults {
+		if _, ok := rank[f.File]; !ok {
+			rank[f.File] = len(rank)
+		}
+	}
+	slices.SortStableFunc(r.faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return r.faults
+}
+
+// nearest returns the known name closest to word, or "" when none is close
+// enough to be a slip of the finger.
+func nearest(word string, known []string) string {
+	best, least := "", 1+max(1, min(3, len(word)/3))
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of two short words.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// suggestion says what to write in place of an unknown name.
+func suggestion(word string, known []string) string {
+	if best := nearest(word, known); best != "" {
+		return fmt.Sprintf("did you mean %s?", best)
+	}
+	if len(known) == 0 {
+		return "define it first"
+	}
+	return "write " + oneOf(known)
+}
+
+// oneOf lists a few names in words.
+func oneOf(known []string) string {
+	const most = 24
+	if len(known) > most {
+		return "one of " + strings.Join(known[:most], ", ") + ", ..."
+	}
+	if len(known) == 1 {
+		return known[0]
+	}
+	return "one of " + strings.Join(known, ", ")
+}

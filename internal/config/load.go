@@ -1,0 +1,159 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Default is the configuration of an empty file. It does not pass the checks:
+// a cluster's name, nodes and budgets have no defaults.
+func Default() *Config {
+	c := &Config{}
+	setDefaults(reflect.ValueOf(c).Elem())
+	return c
+}
+
+// Load reads files, each over the one before it, then env (NAME=VALUE, as
+// os.Environ gives it), then the changed flags of flags (see [AddFlags]; nil
+// for none), and checks the result. The error, if any, is a [Faults] with
+// everything that is wrong.
+func Load(files, env []string, flags *pflag.FlagSet) (*Config, error) {
+	return load(files, env, flags, true)
+}
+
+// LoadShared is [Load] for a file that all nodes share: node.name may be
+// missing.
+func LoadShared(files, env []string, flags *pflag.FlagSet) (*Config, error) {
+	return load(files, env, flags, false)
+}
+
+func load(files, env []string, flags *pflag.FlagSet, self bool) (*Config, error) {
+	c, r := Default(), newReport("")
+	if len(files) > 0 {
+		r = newReport(files[0])
+	}
+	for _, file := range files {
+		data, err := readBounded(file)
+		if err != nil {
+			r.unreadable(origin{file: file, line: 1}, "", err.Error(), "name a readable file, or write one with subak config example")
+			continue
+		}
+		decodeFile(r, file, data, c)
+	}
+	applyEnv(r, c, env)
+	applyFlags(r, c, flags)
+	// A file that is no YAML leaves nothing to check: everything would be missing.
+	if !r.bad[""] {
+		check(r, c, self)
+	}
+	if len(r.faults) > 0 {
+		return nil, r.sorted()
+	}
+	return c, nil
+}
+
+// Parse is [LoadShared] for the bytes of one file, called name in messages, without
+// environment and flags.
+func Parse(name string, data []byte) (*Config, error) {
+	c, r := Default(), newReport(name)
+	decodeFile(r, name, data, c)
+	if !r.bad[""] {
+		check(r, c, false)
+	}
+	if len(r.faults) > 0 {
+		return nil, r.sorted()
+	}
+	return c, nil
+}
+
+// readBounded reads a file up to one byte over the bound; the decoder then says
+// that it is too large.
+func readBounded(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	return data, nil
+}
+
+// applyEnv sets fields from SUBAK_ variables. Unknown ones are a warning, not a
+// fault: Kubernetes invents such names for a service called subak.
+func applyEnv(r *report, c *Config, env []string) {
+	known := map[string]setting{}
+	names := []string{EnvAdmin, EnvTokenFile}
+	for _, s := range settings() {
+		known[s.env] = s
+		names = append(names, s.env)
+	}
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || name == EnvAdmin || name == EnvTokenFile {
+			continue
+		}
+		s, ok := known[name]
+		if ok {
+			r.assign(s, c, value, origin{file: "env " + name})
+		} else if best := nearest(name, names); best != "" {
+			c.warnings = append(c.warnings, fmt.Sprintf("environment variable %s is unknown and ignored; did you mean %s?", name, best))
+		}
+	}
+}
+
+// The environment variables behind --admin and --token-file of the commands
+// that talk to a running node.
+const (
+	EnvAdmin     = EnvPrefix + "ADMIN"
+	EnvTokenFile = EnvPrefix + "TOKEN_FILE"
+)
+
+// bootstrapFlag is short for --cluster-state=new.
+const bootstrapFlag = "bootstrap"
+
+// AddFlags adds a flag for every field that has one, and --bootstrap.
+func AddFlags(flags *pflag.FlagSet) {
+	for _, s := range settings() {
+		if s.flag == "" {
+			continue
+		}
+		flags.String(s.flag, "", fmt.Sprintf("%s (env %s)", s.path, s.env))
+		if s.isBool {
+			flags.Lookup(s.flag).NoOptDefVal = "true"
+		}
+	}
+	flags.Bool(bootstrapFlag, false, "first start of the whole cluster: cluster.state=new")
+}
+
+func applyFlags(r *report, c *Config, flags *pflag.FlagSet) {
+	if flags == nil {
+		return
+	}
+	for _, s := range settings() {
+		if f := flags.Lookup(s.flag); s.flag != "" && f != nil && f.Changed {
+			r.assign(s, c, f.Value.String(), origin{file: "flag --" + s.flag})
+		}
+	}
+	if f := flags.Lookup(bootstrapFlag); f != nil && f.Changed && f.Value.String() == "true" {
+		c.Cluster.State = New
+		r.origins["cluster.state"] = origin{file: "flag --" + bootstrapFlag}
+	}
+}
+
+// assign overrides one field, and forgets what was wrong with the value that it
+// replaces only in so far as the new one is judged on its own.
+func (r *report) assign(s setting, c *Config, text string, from origin) {
+	r.origins[s.path] = from
+	if err := s.set(c, text); err != nil {
+		bad := err.(*valueError)
+		r.unreadable(from, s.path, bad.what, bad.mend)
+	}
+}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"subak/allocator"
+)
+
+// manyNodes is up to where sending to every peer is comfortable.
+const manyNodes = 100
+
+// warn notes what is allowed but will surprise somebody.
+func (k *checker) warn() {
+	c := k.c
+	say := func(format string, args ...any) { c.warnings = append(c.warnings, fmt.Sprintf(format, args...)) }
+	if c.Node.Name == "" {
+		say("node.name is not set: give it by --node or SUBAK_NODE when running")
+	}
+	if len(c.Gossip.Keys) == 0 && c.Gossip.KeyFile == "" && !c.Gossip.Listen.Addr().Unmap().IsLoopback() {
+		say("gossip on %v is not encrypted: whoever reaches the port can read and forge it; add gossip.keys (subak keygen)", c.Gossip.Listen)
+	}
+	if c.Cluster.DataDir == "" && len(c.Nodes) > 1 {
+		say("cluster.data_dir is not set: a restarted node has no base until a peer vouches for it, and if all restart at once they need --bootstrap")
+	}
+	if c.Cluster.State == New && !strings.HasPrefix(k.place("cluster.state").file, "flag ") {
+		say("cluster.state is new: remove it after the first start of the cluster, or use --bootstrap once instead")
+	}
+	if a := c.Admin; !a.Listen.Loopback() && a.TokenFile == "" {
+		say("admin.listen %v is open without a token (admin.insecure): anybody who reaches it can freeze this node", a.Listen)
+	}
+	if len(c.Nodes) > manyNodes {
+		say("%d nodes: each sends its row to all others each tick; above about 300 this is too much", len(c.Nodes))
+	}
+	if len(c.Listeners) == 0 {
+		say("there are no listeners: this node decides nothing and lends all it has")
+	}
+	for i := range c.Budgets {
+		c.warnBudget(&c.Budgets[i], say)
+	}
+	for _, l := range c.Listeners {
+		if l.OnUnknown == Allow {
+			say("listener %s lets requests that match no rule pass without limit (on_unknown: allow)", l.Name)
+		}
+	}
+}
+
+func (c *Config) warnBudget(b *Budget, say func(string, ...any)) {
+	if b.Shadow {
+		say("budget %s is in shadow mode: nothing is refused and the origin is not protected", b.Name)
+	}
+	mean := Amount{b.Limit.Rate / allocator.Rate(len(c.Nodes)), b.Limit.Unit}
+	if b.Limit.Unit == Requests && over(mean.Rate, c.Gossip.Tick) < 1 {
+		say("budget %s: %v over %d nodes is %v each, under one request per tick of %v; busy nodes work on loans, and each bucket may hold one request more than its share", b.Name, b.Limit, len(c.Nodes), mean, c.Gossip.Tick)
+	}
+}
+
+// over is the count of whole units that rate gives in d.
+func over(rate allocator.Rate, d time.Duration) int64 {
+	n := new(big.Int).Mul(big.NewInt(int64(rate)), big.NewInt(int64(d)))
+	return n.Div(n, big.NewInt(int64(allocator.Unit)*int64(time.Second))).Int64()
+}
