@@ -1,0 +1,5 @@
+//go:build !linux
+
+package clock
+
+func readBoot() (int64, bool) { return 0, false }
