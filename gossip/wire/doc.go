@@ -1,0 +1,172 @@
+// Package wire is the codec of what Subak nodes send each other: rows, the
+// incarnation vectors that rows refer to, and config epochs.
+//
+// # Model
+//
+// A packet is one msgpack array. A packet sent alone is at most [MaxPacket]
+// bytes, so that it survives an MTU of 1280 with the transport's label and
+// encryption around it. Numbers are unsigned integers; nothing else is accepted
+// where a number is due. Every packet starts with the same three fields:
+//
+//	format   16*major + minor. Another major is refused, any minor is read.
+//	kind     1 row, 2 vector, 3 vector wanted, 4 epoch, 5 epoch wanted.
+//	         Others are skipped (KindUnknown), so that new ones can be added.
+//	root     32 bits of the lineage's fingerprint (RootTag): packets of another
+//	         cluster are refused before anything else is read.
+//
+// The fields after these, by kind:
+//
+//	row            version, hash   the epoch the row was published at (EpochID)
+//	               node            ref: who published it
+//	               inc, seq        each >= 1
+//	               marks           4*group + 2*recovering + acked
+//	               term            lease length in ms, rounded down, >= 1
+//	               digest          32 bits, shown to operators
+//	               sections        bin, below
+//	               -- the rest may be missing, from the right, when empty --
+//	               vector          uint: the digest of the incarnation vector, or
+//	                               bin: the vector itself
+//	               heard           bin, below; empty: nobody was heard
+//	               wait            bin: the wait set, as lengths of runs of refs
+//	                               that are out, in, out, in ... of it
+//	               extras          array of names (str), sorted
+//	vector         digest, total, offset, part (bin)
+//	vector wanted  digest
+//	epoch          version, hash, parent version, parent hash, root (64 bits),
+//	               total, offset, part (bin)
+//	epoch wanted   version, hash
+//
+// A later minor may append fields to the array of a kind; they are skipped. A
+// relay forwards the bytes it got, so nothing it does not know is lost.
+//
+// A ref is an index into a list of names: the epoch's roster, then the names of
+// its parent roster that are not in the roster, sorted, then the row's extras,
+// which are all the other names the row mentions. Rows thus carry no names as
+// long as nobody outside two rosters matters.
+//
+// Inside the bins of a row all numbers are varints (unsigned LEB128, shortest
+// form), because msgpack has no integer between 4 and 8 bytes:
+//
+//	sections  for each budget: shape = 4*K + 2*(has loans) + (has caps); ceiling;
+//	          K demands in steps of DemandGrain; if any, the number of loans and
+//	          for each: ref, amount; if any, the number of caps and for each:
+//	          ref, zigzag(seq of the row - seq of the cap), amount.
+//	          Loans and caps strictly ascend by ref.
+//	heard     for each ref: 0 for never, else 1 + zigzag(seq of the row - heard seq)
+//
+// # The incarnation vector
+//
+// Who was heard in which incarnation changes only with restarts, so a row names
+// that list by its 64-bit hash (xxhash) instead of carrying it. The vector is
+// the incarnations of all refs, 8 bytes each, big endian, 0 for never heard.
+// The publisher's own place holds its own incarnation, so in quiet times every
+// node's vector is the same and one copy serves for all. Vectors are kept by
+// their hash ([Vectors]), whoever sent them: a relay can answer for the
+// publisher. The encoder puts the vector itself into the first rows after a
+// change and every 16th row. Where that does not fit, it returns separate vector
+// packets with the first rows after a change. A receiver that lacks a vector
+// cannot read the row ([UnknownVectorError]): it treats the row as lost and asks.
+//
+// # Invariants
+//
+//   - Bytes from outside never panic, never block, and never allocate by a length
+//     they claim: every length is bounded by the bytes that are there or by a
+//     limit below first.
+//   - A packet is accepted whole or not at all. A refused packet changes nothing
+//     but, for a part, the bounded store of unfinished assemblies.
+//   - Nothing is dropped from a row to make it fit. A row over MaxPacket is
+//     returned with a [TooLargeError]: it is whole and may travel by stream.
+//   - A decoded message shares no memory with the packet.
+//
+// # Concurrency
+//
+// Nothing here is safe for concurrent use, and [Peek] and [Packets] keep no
+// state. One goroutine owns an Encoder, a Decoder and their Vectors, together
+// with the ledger.Directory they share.
+//
+// The library's decoder is not used: it takes nil, floats, negative numbers and
+// trailing bytes without an error and allocates by claimed lengths when it
+// skips. Tests use it as the second opinion on every packet.
+//
+// Source: conservation.md "State and row", "Row size and scale"; lessons.md O13,
+// O16, O18, O19, O22.
+package wire
+
+// Format of the packets this package writes. FormatMajor changes only with a
+// format that an older node must not read.
+const (
+	FormatMajor = 1
+	FormatMinor = 0
+)
+
+// Limits on everything that arrives. All are part of the format: raising one
+// needs every node to know it.
+const (
+	// MaxPacket is the size in bytes up to which a packet may be a datagram:
+	// 1280 (the smallest IPv6 MTU) less IP, UDP, label, encryption and MAC.
+	MaxPacket = 1200
+	// MaxLong is the size in bytes up to which a packet is read at all. Between
+	// MaxPacket and MaxLong it can come by stream only.
+	MaxLong = 64 << 10
+	// MaxState is the size in bytes of a push/pull state.
+	MaxState = 4 << 20
+	// MaxName is the length of a node name in bytes; names are valid UTF-8 and
+	// not empty.
+	MaxName = 64
+	// MaxNodes bounds a roster, MaxExtras the names of one row outside the
+	// rosters, and MaxRefs everything a row can refer to.
+	MaxNodes  = 4096
+	MaxExtras = 256
+	MaxRefs   = 2*MaxNodes + MaxExtras
+	// MaxLearned bounds the names that a decoder adds to the directory on the
+	// word of rows alone. Config epochs are not counted.
+	MaxLearned = 1024
+	// MaxClasses bounds the classes of a budget, MaxSections the budgets of a row.
+	MaxClasses  = 64
+	MaxSections = 256
+	// MaxValue bounds rates in micro-units/s, sequence numbers and epoch versions.
+	MaxValue = 1 << 62
+	// MaxTermMillis bounds the lease length: one day.
+	MaxTermMillis = 24 * 60 * 60 * 1000
+	// MaxBody is the size in bytes of an epoch's body over all its parts.
+	MaxBody = 256 << 10
+	// PartSize is the payload in bytes of every part but the last.
+	PartSize = 1100
+)
+
+// Kind says what a packet is.
+type Kind uint8
+
+// The kinds of packet. The numbers are part of the format.
+const (
+	KindUnknown Kind = iota // of a later version: skip it
+	KindRow
+	KindVector
+	KindVectorWanted
+	KindEpoch
+	KindEpochWanted
+	kindEnd
+)
+
+// String returns a stable word for logs and metric labels.
+func (k Kind) String() string {
+	switch k {
+	case KindRow:
+		return "row"
+	case KindVector:
+		return "vector"
+	case KindVectorWanted:
+		return "vector_wanted"
+	case KindEpoch:
+		return "epoch"
+	case KindEpochWanted:
+		return "epoch_wanted"
+	default:
+		return "unknown"
+	}
+}
+
+// RootTag returns the 32 bits by which packets name the lineage root. Two
+// clusters share a tag once in 2^32; their rows are then still refused, because
+// they name epochs that the other never heard of.
+func RootTag(root uint64) uint32 { return uint32(root ^ root>>32) }

@@ -1,0 +1,409 @@
+package wire
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+)
+
+// pair is a loan or a cap on its way to or from the wire.
+type pair struct {
+	ref    int
+	seq    uint64
+	amount allocator.Rate
+}
+
+// Row encodes r, which was published at ep. The packet is valid until the next
+// call of any method.
+//
+// While the vector that the row refers to is fresh and does not fit into the
+// row, extra holds it in packets of its own, to be sent beside the row; they are
+// the caller's to keep. That, a vector used for the first time and an epoch seen
+// for the first time are the only cases that allocate.
+//
+// A row over MaxPacket is returned together with a *[TooLargeError]: it is
+// whole, and the caller counts it and sends it by stream. With any other error,
+// a *[MalformedError] for a row that the format cannot carry, there is no packet.
+// Errors name the first fault; nothing is ever left out or rounded up. The term
+// is rounded down to milliseconds, which is safe: a borrower uses the smaller
+// term, and the lender waits by its own.
+func (e *Encoder) Row(r *ledger.Row, ep *ledger.Epoch) (packet []byte, extra [][]byte, err error) {
+	if r.Epoch != ep.ID {
+		return nil, nil, malformed(ReasonMismatch, "epoch")
+	}
+	names, err := e.names.of(ep)
+	if err != nil {
+		return nil, nil, err
+	}
+	self, err := e.prepare(r, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	digest, fresh, repeat := e.vectorOf(r)
+	inline := fresh || repeat
+	e.writeRow(r, self, digest, inline)
+	if inline && e.buf.Len() > MaxPacket {
+		inline = false
+		e.writeRow(r, self, digest, false)
+	}
+	if fresh && !inline {
+		packet = slices.Clone(e.buf.Bytes()) // the vector packets use buf too
+		extra = e.Vector(digest)
+	} else {
+		packet = e.buf.Bytes()
+	}
+	switch size := len(packet); {
+	case size > MaxLong:
+		return nil, nil, &TooLargeError{Size: size}
+	case size > MaxPacket:
+		return packet, extra, &TooLargeError{Size: size}
+	}
+	return packet, extra, nil
+}
+
+// vectorOf says which vector the row refers to and whether it is due to be sent.
+func (e *Encoder) vectorOf(r *ledger.Row) (digest uint64, fresh, repeat bool) {
+	if len(e.incs) == 0 {
+		return 0, false, false
+	}
+	digest = digestOf(e.incs)
+	g := &e.groups[r.Group]
+	if g.digest != digest {
+		*g = groupState{digest: digest}
+	}
+	fresh = g.rows < freshRows
+	repeat = g.rows%repeatRows == 0
+	g.rows++
+	if fresh || repeat {
+		e.vectors.put(digest, e.incs) // held as long as this node publishes it
+	}
+	return digest, fresh, repeat
+}
+
+// prepare checks the row and fills the scratch with its parts. It returns the
+// publisher's ref.
+func (e *Encoder) prepare(r *ledger.Row, n *names) (self int, err error) {
+	switch millis := r.Term / time.Millisecond; {
+	case r.Inc == 0 || r.Seq == 0 || r.Seq > MaxValue:
+		return 0, malformed(ReasonRange, "seq")
+	case r.Epoch.Version > MaxValue:
+		return 0, malformed(ReasonRange, "epoch")
+	case millis < 1 || millis > MaxTermMillis:
+		return 0, malformed(ReasonRange, "term")
+	case len(r.Sections) > MaxSections:
+		return 0, malformed(ReasonLength, "sections")
+	}
+	if err := e.gatherExtras(r, n); err != nil {
+		return 0, err
+	}
+	self = e.ref(n, r.Node)
+	if err := e.putHeard(r, n); err != nil {
+		return 0, err
+	}
+	e.putWait(r, n)
+	e.sections = e.sections[:0]
+	for i := range r.Sections {
+		if err := e.putSection(r, n, self, &r.Sections[i]); err != nil {
+			return 0, err
+		}
+	}
+	return self, nil
+}
+
+// gatherExtras collects the names the row mentions that the epoch does not.
+func (e *Encoder) gatherExtras(r *ledger.Row, n *names) error {
+	e.extras = e.extras[:0]
+	ok := e.mention(n, r.Node)
+	for id := range r.Heard {
+		if r.Heard[id] != (ledger.Heard{}) {
+			ok = e.mention(n, ledger.NodeID(id)) && ok
+		}
+	}
+	for _, id := range r.Extra {
+		ok = e.mention(n, id) && ok
+	}
+	for i := range r.Sections {
+		for _, loan := range r.Sections[i].Loans {
+			ok = e.mention(n, loan.To) && ok
+		}
+		for _, c := range r.Sections[i].Caps {
+			ok = e.mention(n, c.Lender) && ok
+		}
+	}
+	switch {
+	case !ok:
+		return malformed(ReasonRange, "ref")
+	case len(e.extras) > MaxExtras:
+		return malformed(ReasonLength, "extras")
+	}
+	if len(e.extras) > 1 {
+		slices.SortFunc(e.extras, func(a, b ledger.NodeID) int { return cmp.Compare(e.dir.Name(a), e.dir.Name(b)) })
+	}
+	for _, id := range e.extras {
+		if name := e.dir.Name(id); name == "" || len(name) > MaxName {
+			return malformed(ReasonText, "extras")
+		}
+	}
+	return nil
+}
+
+// mention notes id if it is outside the epoch's names. It reports false for a
+// number that is not of the directory.
+func (e *Encoder) mention(n *names, id ledger.NodeID) bool {
+	if n.ref(id) >= 0 {
+		return true
+	}
+	if id < 0 || int(id) >= e.dir.Len() {
+		return false
+	}
+	if len(e.extras) <= MaxExtras && !slices.Contains(e.extras, id) {
+		e.extras = append(e.extras, id)
+	}
+	return true
+}
+
+// ref returns the ref of a name that was mentioned.
+func (e *Encoder) ref(n *names, id ledger.NodeID) int {
+	if ref := n.ref(id); ref >= 0 {
+		return ref
+	}
+	return len(n.ids) + slices.Index(e.extras, id)
+}
+
+// id returns the name behind a ref.
+func (e *Encoder) id(n *names, ref int) ledger.NodeID {
+	if ref < len(n.ids) {
+		return n.ids[ref]
+	}
+	return e.extras[ref-len(n.ids)]
+}
+
+// putHeard fills heard and the incarnation vector; both stay empty if nobody was
+// heard.
+func (e *Encoder) putHeard(r *ledger.Row, n *names) error {
+	e.heard, e.incs = e.heard[:0], e.incs[:0]
+	any := false
+	for ref := range len(n.ids) + len(e.extras) {
+		id := e.id(n, ref)
+		h := ledger.Heard{}
+		if int(id) < len(r.Heard) {
+			h = r.Heard[id]
+		}
+		if h == (ledger.Heard{}) {
+			e.heard = append(e.heard, 0)
+			if id == r.Node {
+				h.Inc = r.Inc // so that quiet nodes share one vector
+			}
+		} else {
+			if h.Inc == 0 || h.Seq == 0 || h.Seq > MaxValue {
+				return malformed(ReasonRange, "heard")
+			}
+			any = true
+			e.heard = binary.AppendUvarint(e.heard, 1+zigzag(r.Seq, h.Seq))
+		}
+		e.incs = binary.BigEndian.AppendUint64(e.incs, h.Inc)
+	}
+	if !any {
+		e.heard, e.incs = e.heard[:0], e.incs[:0]
+	}
+	return nil
+}
+
+// zigzag returns the difference own - other of two numbers up to MaxValue as an
+// unsigned number that is small if the difference is.
+func zigzag(own, other uint64) uint64 {
+	d := int64(own - other)
+	return uint64(d)<<1 ^ uint64(d>>63)
+}
+
+// unzigzag returns the other number.
+func unzigzag(own, code uint64) uint64 {
+	return own - (code>>1 ^ -(code & 1))
+}
+
+// putWait fills wait with the lengths of alternate runs of refs out of and in
+// the wait set, ending with one that is in.
+func (e *Encoder) putWait(r *ledger.Row, n *names) {
+	e.wait = e.wait[:0]
+	if len(r.Extra) == 0 {
+		return
+	}
+	e.waiting = slices.Grow(e.waiting[:0], len(n.ids)+len(e.extras))[:len(n.ids)+len(e.extras)]
+	clear(e.waiting)
+	for _, id := range r.Extra {
+		e.waiting[e.ref(n, id)] = true
+	}
+	run, in := uint64(0), false
+	for _, w := range e.waiting {
+		if w != in {
+			e.wait = binary.AppendUvarint(e.wait, run)
+			run, in = 0, w
+		}
+		run++
+	}
+	if in {
+		e.wait = binary.AppendUvarint(e.wait, run)
+	}
+}
+
+// putSection appends one budget's part.
+func (e *Encoder) putSection(r *ledger.Row, n *names, self int, s *ledger.Section) error {
+	k := len(s.Demand)
+	switch {
+	case k < 1 || k > MaxClasses:
+		return malformed(ReasonLength, "demand")
+	case s.Ceiling < 0 || s.Ceiling > MaxValue:
+		return malformed(ReasonRange, "ceiling")
+	}
+	shape := uint64(k) << 2
+	if len(s.Loans) > 0 {
+		shape |= hasLoans
+	}
+	if len(s.Caps) > 0 {
+		shape |= hasCaps
+	}
+	b := binary.AppendUvarint(e.sections, shape)
+	b = binary.AppendUvarint(b, uint64(s.Ceiling))
+	for _, d := range s.Demand {
+		if d < 0 || d > MaxValue || d%ledger.DemandGrain != 0 {
+			return malformed(ReasonRange, "demand")
+		}
+		b = binary.AppendUvarint(b, uint64(d/ledger.DemandGrain))
+	}
+	e.sections = b
+	if err := e.putLoans(n, self, s.Loans); err != nil {
+		return err
+	}
+	return e.putCaps(r, n, self, s.Caps)
+}
+
+// Bits of a section's shape.
+const (
+	hasCaps  = 1
+	hasLoans = 2
+)
+
+func (e *Encoder) putLoans(n *names, self int, loans []ledger.Loan) error {
+	if len(loans) == 0 {
+		return nil
+	}
+	e.pairs = e.pairs[:0]
+	for _, loan := range loans {
+		if loan.Amount <= 0 || loan.Amount > MaxValue {
+			return malformed(ReasonRange, "loans")
+		}
+		e.pairs = append(e.pairs, pair{ref: e.ref(n, loan.To), amount: loan.Amount})
+	}
+	if !e.sortPairs(self) {
+		return malformed(ReasonOrder, "loans")
+	}
+	e.sections = binary.AppendUvarint(e.sections, uint64(len(e.pairs)))
+	for _, p := range e.pairs {
+		e.sections = binary.AppendUvarint(e.sections, uint64(p.ref))
+		e.sections = binary.AppendUvarint(e.sections, uint64(p.amount))
+	}
+	return nil
+}
+
+func (e *Encoder) putCaps(r *ledger.Row, n *names, self int, caps []ledger.Cap) error {
+	if len(caps) == 0 {
+		return nil
+	}
+	e.pairs = e.pairs[:0]
+	for _, c := range caps {
+		if c.Amount < 0 || c.Amount > MaxValue || c.Seq == 0 || c.Seq > MaxValue {
+			return malformed(ReasonRange, "caps")
+		}
+		e.pairs = append(e.pairs, pair{ref: e.ref(n, c.Lender), seq: c.Seq, amount: c.Amount})
+	}
+	if !e.sortPairs(self) {
+		return malformed(ReasonOrder, "caps")
+	}
+	e.sections = binary.AppendUvarint(e.sections, uint64(len(e.pairs)))
+	for _, p := range e.pairs {
+		e.sections = binary.AppendUvarint(e.sections, uint64(p.ref))
+		e.sections = binary.AppendUvarint(e.sections, zigzag(r.Seq, p.seq))
+		e.sections = binary.AppendUvarint(e.sections, uint64(p.amount))
+	}
+	return nil
+}
+
+// sortPairs sorts by ref, since the order by NodeID differs between nodes. It
+// reports false for a name that occurs twice or is the publisher's.
+func (e *Encoder) sortPairs(self int) bool {
+	slices.SortFunc(e.pairs, func(a, b pair) int { return cmp.Compare(a.ref, b.ref) })
+	for i := range e.pairs {
+		if e.pairs[i].ref == self || i > 0 && e.pairs[i].ref == e.pairs[i-1].ref {
+			return false
+		}
+	}
+	return true
+}
+
+// writeRow writes the packet from the scratch.
+func (e *Encoder) writeRow(r *ledger.Row, self int, digest uint64, inline bool) {
+	tail := e.tailFields()
+	e.start(KindRow, rowFields-headFields+tail)
+	e.epochID(r.Epoch)
+	e.uint(uint64(self))
+	e.uint(r.Inc)
+	e.uint(r.Seq)
+	e.uint(marksOf(r))
+	e.uint(uint64(r.Term / time.Millisecond))
+	e.uint(uint64(r.Digest))
+	e.bin(e.sections)
+	if tail > 0 {
+		if inline {
+			e.bin(e.incs)
+		} else {
+			e.uint(digest)
+		}
+	}
+	if tail > 1 {
+		e.bin(e.heard)
+	}
+	if tail > 2 {
+		e.bin(e.wait)
+	}
+	if tail > 3 {
+		_ = e.out.EncodeArrayLen(len(e.extras))
+		for _, id := range e.extras {
+			_ = e.out.EncodeString(e.dir.Name(id))
+		}
+	}
+}
+
+// tailFields returns how many of the four optional fields are written.
+func (e *Encoder) tailFields() int {
+	switch {
+	case len(e.extras) > 0:
+		return 4
+	case len(e.wait) > 0:
+		return 3
+	case len(e.heard) > 0:
+		return 2
+	default:
+		return 0
+	}
+}
+
+func marksOf(r *ledger.Row) uint64 {
+	marks := uint64(r.Group) << 2
+	if r.Recovering {
+		marks |= markRecovering
+	}
+	if r.Acked {
+		marks |= markAcked
+	}
+	return marks
+}
+
+// Bits of marks.
+const (
+	markAcked      = 1
+	markRecovering = 2
+)
