@@ -1,0 +1,204 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// transport stands between memberlist and the network. It counts bytes, gives
+// the advertised address, and knows every open stream, so that closing it ends
+// memberlist's goroutines at once rather than after their time-outs.
+type transport struct {
+	inner   memberlist.Transport
+	adv     netip.AddrPort // invalid: ask inner
+	metrics *metrics
+	dial    func(ctx context.Context, addr string, timeout time.Duration) (net.Conn, error)
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	streams chan net.Conn
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[*trackedConn]struct{} // guarded by mu; nil once closed
+}
+
+var _ memberlist.NodeAwareTransport = (*transport)(nil)
+
+// listen opens UDP and TCP sockets on bind. With port 0 it retries, because the
+// free TCP port the kernel picks may be taken for UDP.
+func listen(bind netip.AddrPort, logger *log.Logger) (*memberlist.NetTransport, netip.AddrPort, error) {
+	tries := 1
+	if bind.Port() == 0 {
+		tries = 10
+	}
+	var err error
+	for range tries {
+		var t *memberlist.NetTransport
+		t, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+			BindAddrs: []string{bind.Addr().String()},
+			BindPort:  int(bind.Port()),
+			Logger:    logger,
+		})
+		if err == nil {
+			return t, netip.AddrPortFrom(bind.Addr(), uint16(t.GetAutoBindPort())), nil
+		}
+	}
+	return nil, netip.AddrPort{}, fmt.Errorf("gossip listen on %v: %w", bind, err)
+}
+
+func newTransport(inner memberlist.Transport, adv netip.AddrPort, m *metrics) *transport {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &transport{
+		inner: inner, adv: adv, metrics: m,
+		ctx: ctx, cancel: cancel,
+		streams: make(chan net.Conn),
+		conns:   make(map[*trackedConn]struct{}),
+	}
+	t.dial = t.dialInner
+	if _, real := inner.(*memberlist.NetTransport); real {
+		t.dial = dialTCP
+	}
+	t.wg.Go(t.forward)
+	return t
+}
+
+// forward passes accepted streams on, tracked.
+func (t *transport) forward() {
+	for {
+		select {
+		case c := <-t.inner.StreamCh():
+			tracked, err := t.track(c)
+			if err != nil {
+				continue
+			}
+			select {
+			case t.streams <- tracked:
+			case <-t.ctx.Done():
+				_ = tracked.Close()
+				return
+			}
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *transport) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
+	if !t.adv.IsValid() {
+		return t.inner.FinalAdvertiseAddr(ip, port)
+	}
+	return t.adv.Addr().AsSlice(), int(t.adv.Port()), nil
+}
+
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.inner.PacketCh() }
+func (t *transport) StreamCh() <-chan net.Conn           { return t.streams }
+
+func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
+	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
+}
+
+func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	t.metrics.wireBytes.WithLabelValues("out", "udp").Add(float64(len(b)))
+	if n, ok := t.inner.(memberlist.NodeAwareTransport); ok {
+		return n.WriteToAddress(b, a)
+	}
+	return t.inner.WriteTo(b, a.Addr)
+}
+
+func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
+}
+
+func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	c, err := t.dial(t.ctx, a.Addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return t.track(c)
+}
+
+// dialTCP is memberlist's own dialling, made to end when the transport closes.
+func dialTCP(ctx context.Context, addr string, timeout time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: timeout}
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+func (t *transport) dialInner(_ context.Context, addr string, timeout time.Duration) (net.Conn, error) {
+	return t.inner.DialTimeout(addr, timeout)
+}
+
+// Shutdown ends all streams and the network below. memberlist calls it before
+// it stops its own readers; where there are none (it failed to start), what the
+// network still delivers is emptied here, as its listeners wait for that.
+func (t *transport) Shutdown() error {
+	t.mu.Lock()
+	conns := t.conns
+	t.conns = nil
+	t.mu.Unlock()
+	for c := range conns {
+		_ = c.Conn.Close()
+	}
+	t.cancel()
+	down := make(chan struct{})
+	t.wg.Go(func() { t.drain(down) })
+	err := t.inner.Shutdown()
+	close(down)
+	t.wg.Wait()
+	return err
+}
+
+func (t *transport) drain(down <-chan struct{}) {
+	for {
+		select {
+		case c := <-t.inner.StreamCh():
+			_ = c.Close()
+		case <-t.inner.PacketCh():
+		case <-down:
+			return
+		}
+	}
+}
+
+func (t *transport) track(c net.Conn) (*trackedConn, error) {
+	tc := &trackedConn{Conn: c, t: t}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conns == nil {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	t.conns[tc] = struct{}{}
+	return tc, nil
+}
+
+type trackedConn struct {
+	net.Conn
+	t *transport
+}
+
+func (c *trackedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.t.metrics.wireBytes.WithLabelValues("in", "tcp").Add(float64(n))
+	return n, err
+}
+
+func (c *trackedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.t.metrics.wireBytes.WithLabelValues("out", "tcp").Add(float64(n))
+	return n, err
+}
+
+func (c *trackedConn) Close() error {
+	c.t.mu.Lock()
+	delete(c.t.conns, c) // no-op on the nil map of a closed transport
+	c.t.mu.Unlock()
+	return c.Conn.Close()
+}
