@@ -13,7 +13,7 @@ const (
 	maxClasses   = 64
 	minBurst     = 10 * time.Millisecond
 	maxBurst     = time.Hour
-	maxInsurance = 10 * Whole
+	maxInsurance = Whole
 )
 
 func (k *checker) budgets() {
@@ -74,17 +74,26 @@ func (k *checker) class(path string, b *Budget, i int) {
 	percent("lend", class.Lend, false)
 	percent("borrow", class.Borrow, true)
 	percent("protect", class.Protect, false)
-	// A proportional class level beside max-min inside lets classmates gain by
-	// one's overstatement, from three classes on (allocation.md, "Exact rules").
-	mixed := b.Mode == Paper && len(b.Classes) >= 3
+	mixed := b.maxMinUnfit()
 	switch {
 	case class.Level1 == "" && (i == 0 || mixed):
 		class.Level1 = Proportional
 	case class.Level1 == "":
 		class.Level1 = MaxMin
 	case class.Level1 == MaxMin && mixed:
-		k.fault(path+".level1", "maxmin with mode paper and three classes or more lets nodes gain by overstating their demand", "write proportional, or mode: pool-first")
+		k.fault(path+".level1", "maxmin with mode paper and three classes or more (insurance counts as one) lets nodes gain by overstating their demand", "write proportional, or mode: pool-first")
 	}
+}
+
+// maxMinUnfit reports whether max-min inside a class would reward overstatement:
+// under a proportional class level, as soon as two classes compete for a third
+// one's spare. Source: allocation.md "One cycle".
+func (b *Budget) maxMinUnfit() bool {
+	classes := len(b.Classes)
+	if b.Insurance > 0 {
+		classes++
+	}
+	return b.Mode == Paper && classes >= 3
 }
 
 // reservations checks that the classes share out the limit exactly.

@@ -208,7 +208,7 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		names := fieldNames(v.Type())
 		d.unreadable(at, join(path, key), "unknown field", suggestion(key, names))
 		if meant := nearest(key, names); meant != "" {
-			d.broken[join(path, meant)] = true // not missing, only misspelt
+			d.misspelt[join(path, meant)] = true
 		}
 	})
 }

@@ -70,15 +70,19 @@ func (o origin) fault(field, what, mend string) Fault {
 
 // report collects faults and remembers where each field was written.
 type report struct {
-	main    origin            // stands in for fields that were written nowhere
-	origins map[string]origin // by field path
-	bad     map[string]bool   // fields with a fault
-	broken  map[string]bool   // fields whose value could not be read at all
-	faults  Faults
+	main     origin            // stands in for fields that were written nowhere
+	origins  map[string]origin // by field path
+	bad      map[string]bool   // fields with a fault
+	broken   map[string]bool   // fields whose value could not be read at all
+	misspelt map[string]bool   // fields that an unknown one was probably meant to be
+	faults   Faults
 }
 
 func newReport(main string) *report {
-	return &report{main: origin{file: main, line: 1}, origins: map[string]origin{}, bad: map[string]bool{}, broken: map[string]bool{}}
+	return &report{
+		main: origin{file: main, line: 1}, origins: map[string]origin{},
+		bad: map[string]bool{}, broken: map[string]bool{}, misspelt: map[string]bool{},
+	}
 }
 
 // given reports whether a field was written at all.
@@ -108,7 +112,7 @@ func (r *report) unreadable(at origin, path, what, mend string) {
 // fault reports a value that was read but does not do.
 func (r *report) fault(path, what, mend string) {
 	for p := path; p != ""; p = parent(p) {
-		if r.broken[p] {
+		if r.broken[p] || r.misspelt[p] && !r.given(p) {
 			r.bad[path] = true
 			return
 		}

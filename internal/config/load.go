@@ -38,7 +38,7 @@ func load(files, env []string, flags *pflag.FlagSet, self bool) (*Config, error)
 		r = newReport(files[0])
 	}
 	for _, file := range files {
-		data, err := readBounded(file)
+		data, err := readBounded(file, maxFileBytes)
 		if err != nil {
 			r.unreadable(origin{file: file, line: 1}, "", err.Error(), "name a readable file, or write one with subak config example")
 			continue
@@ -71,15 +71,15 @@ func Parse(name string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-// readBounded reads a file up to one byte over the bound; the decoder then says
-// that it is too large.
-func readBounded(file string) ([]byte, error) {
+// readBounded reads a file up to one byte over the bound, by which the caller
+// knows that it is too large.
+func readBounded(file string, bound int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, bound+1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}

@@ -26,7 +26,10 @@ func isLeaf(t reflect.Type) bool {
 
 // fieldName returns a struct field's name in the file, or "" for a field that
 // is not part of it.
-func fieldName(f reflect.StructField) string { return f.Tag.Get("yaml") }
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
 
 // fieldNames lists the fields of a struct in the file's words.
 func fieldNames(t reflect.Type) []string {

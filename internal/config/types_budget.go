@@ -23,7 +23,7 @@ type Budget struct {
 	Headroom Headroom `yaml:"headroom" default:"by-base"`
 	// Insurance is headroom for the first class, as a percentage of its demand,
 	// served after all its demand and before what lower classes miss. Range 0%
-	// to 1000%. Default 0%: none. Raising it takes from lower classes.
+	// to 100%. Default 0%: none. Raising it takes from lower classes.
 	Insurance Percent `yaml:"insurance" default:"0%"`
 	// Revocable lets a class use tokens that another class of the same node
 	// leaves unused, until that one wants them. Default true. False leaves them
@@ -76,7 +76,7 @@ type Class struct {
 	// Level1 is how nodes share within the class: proportional to what they
 	// lack, or maxmin (a node gains nothing by overstating its demand). Default
 	// proportional for the first class and maxmin for the others; in mode paper
-	// with three classes or more, proportional for all.
+	// with three classes or more (insurance counts as one), proportional for all.
 	Level1 Rule `yaml:"level1"`
 	// Lend is how much of its reservation the class may lend to others. Range
 	// 0% to 100%. Default 100%. Lowering it leaves capacity idle.
@@ -112,8 +112,8 @@ type Cell struct {
 	Class string `yaml:"class"`
 	// Floor is what the cell keeps even without demand. Default 0/s: none. The
 	// floors of a class must fit its reservation. Raising it idles capacity.
-	Floor *Amount `yaml:"floor"`
+	Floor *Amount `yaml:"floor,omitempty"`
 	// Cap is the most the cell may get. Not below floor; 0/s means nothing.
 	// Default none. What no cap can hold stays unused.
-	Cap *Amount `yaml:"cap"`
+	Cap *Amount `yaml:"cap,omitempty"`
 }

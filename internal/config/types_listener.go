@@ -27,7 +27,7 @@ type Listener struct {
 	OnUnknown OnUnknown `yaml:"on_unknown" default:"default"`
 	// Default is where requests go that match no rule. Required unless
 	// on_unknown is deny or allow.
-	Default Target `yaml:"default"`
+	Default Target `yaml:"default,omitempty"`
 	// Rules are tried in order; the first match decides. Default none.
 	Rules []ClassRule `yaml:"rules"`
 }
@@ -97,17 +97,17 @@ type ClassRule struct {
 // Match is the condition of a rule. At least one part is required.
 type Match struct {
 	// Method is a list of HTTP methods. Default any.
-	Method []string `yaml:"method"`
+	Method []string `yaml:"method,omitempty"`
 	// Path is a pattern for the URL's path, where * stands for any text.
 	// Default any.
-	Path string `yaml:"path"`
+	Path string `yaml:"path,omitempty"`
 	// Host is a pattern for the request's host, such as *.example.com. Default
 	// any.
-	Host string `yaml:"host"`
+	Host string `yaml:"host,omitempty"`
 	// Header maps header names to the value each must have. Clients can set any
 	// header: use one that your own proxy sets and clears. Default none.
-	Header map[string]string `yaml:"header"`
+	Header map[string]string `yaml:"header,omitempty"`
 	// Network is a list of CIDRs of which one must hold the client's address.
 	// Default any.
-	Network []netip.Prefix `yaml:"network"`
+	Network []netip.Prefix `yaml:"network,omitempty"`
 }
