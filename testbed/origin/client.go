@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
 )
 
 // Client steers an origin in another process.
@@ -25,9 +23,9 @@ func (c *Client) Report(ctx context.Context) (r Report, err error) {
 	return r, c.call(ctx, http.MethodGet, "/report", nil, &r)
 }
 
-// Peaks fetches the peaks of the arrivals whose transit was at most spread.
-func (c *Client) Peaks(ctx context.Context, spread time.Duration) (p Peaks, err error) {
-	return p, c.call(ctx, http.MethodGet, "/peaks?spread_ns="+strconv.FormatInt(int64(spread), 10), nil, &p)
+// Judge has a claim tested.
+func (c *Client) Judge(ctx context.Context, claim Claim) (j Judgement, err error) {
+	return j, c.call(ctx, http.MethodPost, "/judge", claim, &j)
 }
 
 // Enter begins a phase.

@@ -1,6 +1,6 @@
 // Package origin is a backend that enforces nothing: it answers every request at
 // once and remembers when it came. It is the witness of a test, so it shares no
-// code with what it judges.
+// code with what it judges but the checker of the bound.
 //
 // Model: an arrival is the instant at which the handler starts, read from
 // CLOCK_MONOTONIC (nanoseconds), its class (the first segment of the path), its
@@ -12,7 +12,7 @@
 // So with a spread s, every arrival whose transit is at most s was admitted at
 // most s before it came, and any window of w seconds holds, of these arrivals,
 // only such as were admitted within w+s: the bound of the admissions applies with
-// w+s in place of w. [Origin.Peaks] counts for that claim. Arrivals without a
+// w+s in place of w. [Origin.Judge] tests that claim. Arrivals without a
 // stamp have an unknown transit and count as prompt.
 //
 // Memory is bounded by [Config.LogMax] and the fixed length of the series.
@@ -40,7 +40,7 @@ type Config struct {
 	// Classes are the first path segments told apart; others are "other".
 	Classes []string `json:"classes"`
 	// LogMax is how many arrivals are kept (default 2^20, 24 bytes each). Later
-	// ones are still counted, but no longer take part in Peaks.
+	// ones are still counted, but no longer take part in Judge.
 	LogMax int `json:"log_max"`
 }
 
@@ -52,6 +52,7 @@ const (
 	phasesMax  = 64
 	classesMax = 64
 	windowMax  = time.Minute
+	limitMax   = 1_000_000_000 // requests/s
 )
 
 // Validate reports all faults.

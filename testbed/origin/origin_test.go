@@ -128,18 +128,71 @@ func TestPromptPeaksLeaveOutWhatWasLongUnderWay(t *testing.T) {
 	}
 	now := load.Monotonic()
 	get(t, o, "/", now-int64(time.Second)) // slow
-	get(t, o, "/", now)                  // prompt
-	get(t, o, "/", 0)                    // unknown: prompt
-	get(t, o, "/", now+int64(time.Hour)) // from the future: unknown
-	p := o.Peaks(500 * time.Millisecond)
+	get(t, o, "/", now)                    // prompt
+	get(t, o, "/", 0)                      // unknown: prompt
+	get(t, o, "/", now+int64(time.Hour))   // from the future: unknown
+	p, err := o.Judge(Claim{Spread: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if p.Peaks[0][0] != 3 || p.Slower[0] != 1 {
 		t.Errorf("prompt peak %d, slower %d; want 3 and 1", p.Peaks[0][0], p.Slower[0])
 	}
-	if all := o.Peaks(2 * time.Hour); all.Peaks[0][0] != 4 || all.Slower[0] != 0 {
+	if all, err := o.Judge(Claim{Spread: 2 * time.Hour}); err != nil || all.Peaks[0][0] != 4 || all.Slower[0] != 0 {
 		t.Errorf("with a spread of 2 h: %+v, want all four", all)
 	}
 	if r := o.Report(); r.Transit.Max < time.Second || r.Transit.P50 > 500*time.Millisecond {
 		t.Errorf("transit %+v of one slow and one prompt", r.Transit)
+	}
+}
+
+func TestAClaimIsKeptOrBrokenByOneRequest(t *testing.T) {
+	o, err := New(Config{Windows: []time.Duration{time.Minute, 100 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		get(t, o, "/", 0)
+	}
+	for _, c := range []struct {
+		slots int64
+		kept  bool
+	}{{20, true}, {19, false}} {
+		j, err := o.Judge(Claim{Limit: 0, Slots: c.slots})
+		if err != nil || j.Bound.OK() != c.kept {
+			t.Errorf("20 arrivals, %d allowed: %v (%v)", c.slots, j.Bound, err)
+		}
+	}
+	if _, err := o.Judge(Claim{Limit: -1}); err == nil {
+		t.Error("a negative limit is judged by")
+	}
+}
+
+func TestThePeaksAreThoseOfTheBoundChecker(t *testing.T) {
+	o, err := New(Config{Windows: []time.Duration{50 * time.Microsecond, time.Millisecond, time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		if i%100 == 99 {
+			if err := o.Enter("next"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		get(t, o, "/", 0)
+	}
+	j, err := o.Judge(Claim{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w, want := range j.Bound.Results {
+		got := 0
+		for _, ph := range j.Peaks {
+			got = max(got, ph[w])
+		}
+		if int64(got) != want.Peak {
+			t.Errorf("window %v: the phases' highest peak is %d, the checker's %d", want.Window, got, want.Peak)
+		}
 	}
 }
 
@@ -244,7 +297,7 @@ func TestAGeneratorAndAServedOriginCountTheSame(t *testing.T) {
 	if r.Transit.P50 <= 0 || r.Transit.P50 > r.Transit.Max {
 		t.Errorf("transit %+v is not one", r.Transit)
 	}
-	p, err := c.Peaks(t.Context(), r.Transit.Max)
+	p, err := c.Judge(t.Context(), Claim{Limit: 1000, Spread: r.Transit.Max})
 	if err != nil || !slices.Equal(p.Peaks[1], r.Phases[1].Peaks) {
 		t.Errorf("peaks %v with the longest transit as spread, live peaks %v (%v)", p.Peaks, r.Phases[1].Peaks, err)
 	}

@@ -1,9 +1,12 @@
 package origin
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	"subak/allocator"
+	"subak/chaos/bound"
 	"subak/testbed/load"
 )
 
@@ -54,32 +57,56 @@ func (o *Origin) Report() Report {
 	return r
 }
 
-// Peaks are the most arrivals [phase][window] among those whose transit was at
-// most the spread, and how many were slower.
-type Peaks struct {
+// Claim is a bound to judge the arrivals by: in any window of w at most
+// Limit*(w+Spread+Burst) requests and Slots more.
+type Claim struct {
+	Limit  int64         `json:"limit"` // requests/s
+	Burst  time.Duration `json:"burst_ns"`
+	Slots  int64         `json:"slots"`
 	Spread time.Duration `json:"spread_ns"`
-	Peaks  [][]int       `json:"peaks"`
-	Slower []uint64      `json:"slower"` // by phase
 }
 
-// Peaks counts the logged arrivals whose transit was at most spread.
-func (o *Origin) Peaks(spread time.Duration) Peaks {
+// Judgement is about the logged arrivals whose transit was at most the spread.
+type Judgement struct {
+	Claim  Claim    `json:"claim"`
+	Peaks  [][]int  `json:"peaks"`  // [phase][window]
+	Slower []uint64 `json:"slower"` // arrivals left out, by phase
+	// Bound is the outcome over the whole run: each window, and windows of
+	// every length at once.
+	Bound bound.Report `json:"bound"`
+}
+
+// Judge tests a claim. It takes some 0.1 us for each logged arrival.
+func (o *Origin) Judge(c Claim) (Judgement, error) {
 	o.mu.Lock()
 	log, phases, windows := o.log, len(o.phases), o.cfg.Windows // the log only grows
 	o.mu.Unlock()
-	r := Peaks{Spread: spread, Slower: make([]uint64, phases)}
+	j := Judgement{Claim: c, Slower: make([]uint64, phases)}
+	if c.Limit < 0 || c.Limit > limitMax {
+		return j, fmt.Errorf("origin: limit %d is outside 0..%d", c.Limit, limitMax)
+	}
+	checker, err := bound.New(bound.Config{
+		Limit: allocator.Rate(c.Limit) * allocator.Unit, Burst: c.Burst, Slots: c.Slots, Spread: c.Spread, Windows: windows,
+	})
+	if err != nil {
+		return j, fmt.Errorf("origin: %w", err)
+	}
 	prompt := newPeaks(windows)
 	for _, e := range log {
-		if e.transit > int64(spread) {
-			r.Slower[e.phase]++
+		if e.transit > int64(c.Spread) {
+			j.Slower[e.phase]++
 			continue
 		}
 		prompt.add(e.at, int(e.phase))
+		if err := checker.Add(bound.Admission{At: e.at, Cost: 1}); err != nil {
+			return j, fmt.Errorf("origin: %w", err)
+		}
 	}
 	for i := range phases {
-		r.Peaks = append(r.Peaks, peaksOf(prompt, i, len(windows)))
+		j.Peaks = append(j.Peaks, peaksOf(prompt, i, len(windows)))
 	}
-	return r
+	j.Bound = checker.Report()
+	return j, nil
 }
 
 func peaksOf(p *peaks, phase, windows int) []int {

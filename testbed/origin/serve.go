@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -20,31 +19,42 @@ type Addresses struct {
 }
 
 // Control is the handler through which another process reads and steers the
-// origin: GET /report, GET /peaks?spread_ns=, POST /phase?name=, POST /reset with
-// a [Config] in JSON. It belongs on a listener of its own, away from the traffic.
+// origin: GET /report, POST /phase?name=, POST /reset with a
+// [Config] and POST /judge with a [Claim], both in JSON. It belongs on a listener of its own, away from the traffic.
 func (o *Origin) Control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { answer(w, o.Report()) })
-	mux.HandleFunc("GET /peaks", func(w http.ResponseWriter, r *http.Request) {
-		ns, err := strconv.ParseInt(r.FormValue("spread_ns"), 10, 64)
-		if err != nil || ns < 0 {
-			http.Error(w, "spread_ns: a whole number of nanoseconds wanted", http.StatusBadRequest)
+	mux.HandleFunc("POST /judge", func(w http.ResponseWriter, r *http.Request) {
+		var c Claim
+		if !read(w, r, &c) {
 			return
 		}
-		answer(w, o.Peaks(time.Duration(ns)))
+		j, err := o.Judge(c)
+		if err != nil {
+			report(w, err)
+			return
+		}
+		answer(w, j)
 	})
 	mux.HandleFunc("POST /phase", func(w http.ResponseWriter, r *http.Request) {
 		report(w, o.Enter(r.FormValue("name")))
 	})
 	mux.HandleFunc("POST /reset", func(w http.ResponseWriter, r *http.Request) {
 		var cfg Config
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&cfg); err != nil {
-			report(w, fmt.Errorf("origin: reset: %w", err))
-			return
+		if read(w, r, &cfg) {
+			report(w, o.Reset(cfg))
 		}
-		report(w, o.Reset(cfg))
 	})
 	return mux
+}
+
+// read decodes the body into v, or answers what is wrong with it.
+func read(w http.ResponseWriter, r *http.Request, v any) bool {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(v)
+	if err != nil {
+		report(w, fmt.Errorf("origin: decode: %w", err))
+	}
+	return err == nil
 }
 
 func answer(w http.ResponseWriter, v any) {
