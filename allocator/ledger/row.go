@@ -26,8 +26,12 @@ type Row struct {
 	// Group numbers the set of budgets that share this stream of rows.
 	Group uint8
 	// Heard is indexed by NodeID: the newest row of each node merged by the
-	// publisher. A zero entry means none. Merging is applying, so it is also
-	// the acknowledgement of that row's loans.
+	// publisher. A zero entry means none, as does one that a shorter slice does
+	// not reach. Merging is applying, so it is also the acknowledgement of that
+	// row's loans. An entry with an incarnation but Seq 0 says that no row of
+	// that life was merged, only that the life is known (from disk or from a
+	// witness). Heard is either complete or nil; nil means that this copy of the
+	// row does not carry it, and then the row proves and activates nothing.
 	Heard []Heard
 	// Extra is the publisher's wait set W (closure of rule E3).
 	Extra []NodeID
@@ -35,8 +39,25 @@ type Row struct {
 	Sections []Section
 }
 
+// heardOf returns what the publisher had heard of id.
+func (r *Row) heardOf(id NodeID) Heard {
+	if int(id) < len(r.Heard) {
+		return r.Heard[id]
+	}
+	return Heard{}
+}
+
+// newerThan orders the rows of one node (L1).
+func (r *Row) newerThan(o *Row) bool {
+	return r.Inc > o.Inc || r.Inc == o.Inc && r.Seq > o.Seq
+}
+
 // Heard names one row by its publisher's incarnation and sequence number.
 type Heard struct{ Inc, Seq uint64 }
+
+func (h Heard) before(o Heard) bool {
+	return h.Inc < o.Inc || h.Inc == o.Inc && h.Seq < o.Seq
+}
 
 // Section is one budget's part of a row.
 type Section struct {

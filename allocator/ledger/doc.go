@@ -1,0 +1,54 @@
+// Package ledger keeps a budget conserved over many nodes without a controller.
+//
+// # Model
+//
+// Every node has a base: its own part of each budget, fixed by a config epoch.
+// Capacity moves only as loans out of a node's own base. A node publishes rows;
+// a row says what the publisher lends, what it has heard of everybody, and
+// which borrowed capacity it has given back. A [Ledger] is one node's state
+// for one group of budgets. It is told the time, the rows and the epochs, and
+// it answers what may be enforced now ([Ledger.Steps]) and what to publish
+// ([Ledger.Publish]).
+//
+// # Units
+//
+// Rates are [allocator.Rate], micro-units per second, as totals of a node over
+// classes. Time is the reading of a lease clock in nanoseconds: a clock that
+// runs through process pause and machine suspend (CLOCK_BOOTTIME). Readings of
+// different machines are never compared.
+//
+// # What holds
+//
+// At every instant the rates enforced by all processes add up to at most the
+// budget, under loss, duplication, delay, reorder and replay of messages, under
+// partitions, pauses, crashes and restarts, and during changes of the config
+// epoch. The rules are those of the design document conservation.md; comments
+// name them as L1 to L9 (loans), E1 to E6 (epochs) and by trap number, which is
+// the number of the counterexample that shows why the rule exists. In short:
+//
+//   - a borrower's lease starts when the borrower published the row that the
+//     lender had heard when it lent, so causality and not clock agreement makes
+//     the borrower stop before the lender takes the capacity back;
+//   - a lender counts as lent the most that any row still on its way allows;
+//   - an epoch lowers bases when it is learned and raises them only when
+//     everybody concerned has acknowledged exactly that epoch;
+//   - a restarted node enforces none of its own base until its former life's
+//     loans have run out and others confirm that its memory is current.
+//
+// # What is given up
+//
+// Two live processes of one name are detected, not made safe. A node that is
+// cut off strands its own base, no more. A cluster in which every member lost
+// its memory at once needs the operator's bootstrap flag.
+//
+// # Order of calls
+//
+// The caller lowers the data plane to Steps and writes [Stored] (when
+// [Ledger.StoredVersion] moved) after Publish and before the row leaves.
+//
+// # Concurrency
+//
+// None of the types is safe for concurrent use; one goroutine owns a Ledger and
+// its Directory. Rows and epochs are immutable once handed over and may be
+// shared.
+package ledger

@@ -1,0 +1,189 @@
+package ledger
+
+import (
+	"slices"
+
+	"subak/allocator"
+)
+
+// planned is one loan of the row in the making.
+type planned struct {
+	to         NodeID
+	want, give allocator.Rate
+	covered    allocator.Rate // of give: what Out to the borrower's present life holds already
+}
+
+// Publish makes the next row, at lease-clock reading now: read before the row
+// can leave (L4, trap 6). Its seq is the next one, or seqHint if that is higher
+// and within MaxSeq; hints from a shared clock keep the seqs of all nodes close.
+// Afterwards Steps is lowered by what the row newly lends: lower the data plane,
+// write Stored if its version moved, then send. A row that is never sent is
+// harmless. Publish returns nil when the own name was seen above this life.
+func (l *Ledger) Publish(now int64, seqHint uint64) *Row {
+	if l.superseded {
+		return nil
+	}
+	l.grow()
+	l.seq++
+	if seqHint > l.seq && seqHint <= MaxSeq {
+		l.seq = seqHint
+	}
+	l.log.add(l.seq, now, max(l.leaseWait(l.cfg.Term), int64(l.cfg.Live)))
+	r := &Row{
+		Node: l.cfg.Self, Inc: l.inc, Seq: l.seq, Term: l.cfg.Term,
+		Epoch: l.cur.ID, Acked: l.acked, Recovering: l.recovering,
+		Digest: l.digest, Group: l.cfg.Group,
+		Heard: l.heardVector(), Sections: make([]Section, l.listed),
+	}
+	n := 0
+	for _, in := range l.wait {
+		if in {
+			n++
+		}
+	}
+	r.Extra = make([]NodeID, 0, n)
+	for k, in := range l.wait {
+		if in {
+			r.Extra = append(r.Extra, NodeID(k))
+		}
+	}
+	for i := range r.Sections {
+		l.section(now, l.books[i], &r.Sections[i])
+	}
+	for _, b := range l.books[l.listed:] {
+		b.loans = nil
+	}
+	l.last = r
+	return r
+}
+
+// heardVector is what this life has heard of everybody. Of a life that is known
+// but of which nothing was merged it says the life alone, so that whoever counts
+// on an older life's acknowledgement sees that it is over (trap 20).
+func (l *Ledger) heardVector() []Heard {
+	h := make([]Heard, len(l.peers))
+	for k := range l.peers {
+		p := &l.peers[k]
+		if p.row != nil && p.row.Inc >= p.floor {
+			h[k] = Heard{p.row.Inc, p.row.Seq}
+		} else {
+			h[k].Inc = p.floor
+		}
+	}
+	return h
+}
+
+// section fills in one budget's part of the row l.seq and records its loans.
+func (l *Ledger) section(now int64, b *book, s *Section) {
+	s.Ceiling = l.offered(b)
+	s.Demand = make([]allocator.Rate, len(b.demand))
+	if !l.frozen {
+		copy(s.Demand, b.demand)
+	}
+	l.plan = l.feasible(now, b, l.plan[:0])
+	if len(l.plan) > 0 {
+		s.Loans = make([]Loan, len(l.plan))
+	}
+	for i, x := range l.plan {
+		s.Loans[i] = Loan{x.to, x.give}
+		l.lend(b, x)
+	}
+	slices.SortFunc(s.Loans, func(a, b Loan) int { return int(a.To - b.To) })
+	s.Caps = b.announced()
+	b.loans, b.pubCeiling, b.releasedNow = s.Loans, s.Ceiling, 0
+}
+
+// announced lists the releases in force (L7).
+func (b *book) announced() []Cap {
+	n := 0
+	for i := range b.caps {
+		if b.caps[i].seq != 0 {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	caps := make([]Cap, 0, n)
+	for k, c := range b.caps {
+		if c.seq != 0 {
+			caps = append(caps, Cap{NodeID(k), c.seq, c.amount})
+		}
+	}
+	return caps
+}
+
+// lend records one loan of the row l.seq. Its expiry hangs on when the borrower
+// was last heard, so that neither repetition to a silent borrower nor a stale
+// relay prolongs it (L4, trap 7).
+func (l *Ledger) lend(b *book, x planned) {
+	p := &l.peers[x.to]
+	b.lendRow(x.to, lentRow{
+		seq: l.seq, hInc: p.row.Inc, hSeq: p.row.Seq,
+		amount: x.give, end: p.at + l.leaseWait(l.cfg.Term),
+	})
+	if !l.lent.has(x.to) {
+		l.lent.add(x.to)
+		l.changed()
+	}
+}
+
+// feasible appends to dst the loans that the next row may list at now, out of
+// those the settlement wants: only to fresh members of the adopted epoch (L9);
+// in total at most the ceiling; and adding no more to Out than is free, so that
+// the sum of Out stays within the ceiling (L4). Borrowed capacity is never lent
+// (trap 14). What is lent already is renewed first; new loans leave the own
+// target untouched.
+func (l *Ledger) feasible(now int64, b *book, dst []planned) []planned {
+	if !l.usable() || l.frozen || l.selfPos < 0 {
+		return dst
+	}
+	var total allocator.Rate
+	for _, w := range b.want {
+		if !l.mayBorrow(now, w.To) {
+			continue
+		}
+		x := planned{to: w.To, want: w.Amount}
+		x.give = min(w.Amount, loanTo(b.loans, w.To), b.ceiling-total)
+		x.covered = b.renewable(w.To, l.peers[w.To].row.Inc, now)
+		total += x.give
+		dst = append(dst, x)
+	}
+	free := b.ceiling - b.outstanding(now)
+	for i := range dst { // renewals
+		x := &dst[i]
+		if more := x.give - x.covered; more > 0 {
+			more = max(0, min(more, free))
+			x.give = x.covered + more
+			free -= more
+		}
+		x.covered = max(x.covered, x.give)
+	}
+	free -= b.keep
+	room := b.ceiling
+	for _, x := range dst {
+		room -= x.give
+	}
+	kept := dst[:0]
+	for _, x := range dst { // new loans
+		if want := min(x.want, x.give+room); want > x.give {
+			grant := min(want, x.covered)
+			if more := max(0, min(want-x.covered, free)); more > 0 {
+				grant = x.covered + more
+				free -= more
+			}
+			room -= grant - x.give
+			x.give = grant
+		}
+		if x.give > 0 {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// mayBorrow reports whether k may get or keep a loan in a row published at now.
+func (l *Ledger) mayBorrow(now int64, k NodeID) bool {
+	return k != l.cfg.Self && l.position[k] >= 0 && l.fresh(now, k) &&
+		now < l.peers[k].at+l.leaseWait(l.cfg.Term)
+}
