@@ -1,0 +1,156 @@
+package allocator
+
+import (
+	"math/bits"
+)
+
+// Weighted water-filling: out[i] gets min(want[i], level*weight[i]) with the
+// level at which the total is used up, rounded by largest remainder over the
+// cells that the level leaves unsatisfied.
+//
+// The level is found by Newton's method from below: with F the satisfied cells
+// at one level, the next is (total - sum of want in F) / (weight not in F). It
+// rises until F stands still. Let W be the weight outside F and g the last rise:
+// cells that join with weight share x of W lie within g of the new level, so
+// the next rise is at most g*x/(1-x) while W becomes W(1-x), and W*W*g falls by
+// the factor x(1-x) <= 1/4. It starts at no more than total*W and is at least 1
+// while cells join. So there are at most 2 + log4(total*W) <= 65 rounds whatever
+// the demand, and a handful in practice.
+
+// wet is a cell that may stay unsatisfied.
+type wet struct {
+	want, weight Rate
+	cell         int
+}
+
+// addDeficits sets every out[i] to min(demand, base) and its water-filled share
+// of total over (demand-base)+. total must be less than the sum of those.
+func (s *scratch) addDeficits(out, demand, base, weight []Rate, total Rate) {
+	n := len(demand)
+	out, base, weight, list := out[:n], base[:n], weight[:n], s.wet[:n]
+	m, sum := 0, Rate(0)
+	for i, d := range demand {
+		over, w := d-min(d, base[i]), weight[i]
+		out[i] = d
+		list[m] = wet{over, w, i}
+		some := -over >> 63 // all ones if over > 0
+		sum += w & some
+		m -= int(some)
+	}
+	s.rise(out, list[:m], uint64(total), uint64(sum))
+}
+
+// addFill adds to out the water-filled share of total over v, weighted by
+// weight. Cells of weight 0 take no part. It returns what v cannot hold.
+func (s *scratch) addFill(out, v, weight []Rate, total Rate) Rate {
+	var sum, held Rate
+	m := 0
+	for i, x := range v {
+		if x = min(x, total); x == 0 || weight[i] == 0 {
+			continue
+		}
+		s.wet[m] = wet{x, weight[i], i}
+		m++
+		sum += weight[i]
+		held += min(x, total-held)
+		out[i] += x
+	}
+	if held == total {
+		s.rise(out, s.wet[:m], uint64(total), uint64(sum))
+	}
+	return total - held
+}
+
+// rise lowers the listed cells, which stand at full want in out, to the level
+// that uses total exactly. sum is the sum of their weights; total is at most the
+// sum of their wants.
+func (s *scratch) rise(out []Rate, list []wet, total, sum uint64) {
+	for len(list) > 0 {
+		kept, taken, weight := s.sift(list, total, sum)
+		if kept == len(list) {
+			taken, weight, kept = s.settle(out, list, total, sum)
+			if kept == len(list) {
+				return
+			}
+		}
+		list, total, sum = list[:kept], total-taken, sum-weight
+	}
+}
+
+// sift moves the cells that want more than the level total/sum to the front and
+// returns how many they are, and the wants and weights of the others. It may
+// keep a cell that wants exactly what the level gives, rounded down.
+func (s *scratch) sift(list []wet, total, sum uint64) (kept int, taken, weight uint64) {
+	s.passes++
+	whole := uint64(0)
+	if total >= sum {
+		whole = total / sum
+		total -= whole * sum
+	}
+	r, _ := bits.Div64(total, 0, sum)
+	for _, c := range list {
+		q, _ := bits.Mul64(uint64(c.weight), r)
+		q += uint64(c.weight) * whole
+		list[kept] = c
+		short := int64(q-uint64(c.want)) >> 63 // all ones if the cell wants more
+		kept -= int(short)
+		taken += uint64(c.want) &^ uint64(short)
+		weight += uint64(c.weight) &^ uint64(short)
+	}
+	return kept, taken, weight
+}
+
+// settle rounds the level of the listed cells exactly and writes it to out,
+// unless some cell wants no more than that: then it drops those as sift does.
+func (s *scratch) settle(out []Rate, list []wet, total, sum uint64) (taken, weight uint64, kept int) {
+	round := s.newRounding(len(list), sum)
+	level := s.level[:len(list)]
+	left, full := round.levels(level, list, total, sum)
+	if full {
+		for j, c := range list {
+			if c.want > level[j] {
+				list[kept] = c
+				kept++
+			} else {
+				taken += uint64(c.want)
+				weight += uint64(c.weight)
+			}
+		}
+		return taken, weight, kept
+	}
+	round.finish(level, left)
+	for j, c := range list {
+		out[c.cell] += level[j] - c.want
+	}
+	return 0, 0, len(list)
+}
+
+// levels sets level[j] to floor(weight*total/sum), by the arithmetic of floors,
+// and reports whether some cell wants no more.
+func (p *rounding) levels(level []Rate, list []wet, total, sum uint64) (left uint64, full bool) {
+	left = total
+	whole := uint64(0)
+	if total >= sum {
+		whole = total / sum
+		total -= whole * sum
+	}
+	r, _ := bits.Div64(total, 0, sum)
+	level, rem, hist, shift := level[:len(list)], p.s.rem[:len(list)], &p.s.hist, p.shift&63
+	short := int64(-1)
+	for j, c := range list {
+		w := uint64(c.weight)
+		q, _ := bits.Mul64(w, r)
+		rest := w*total - q*sum
+		if rest >= sum {
+			q++
+			rest -= sum
+		}
+		q += w * whole
+		level[j] = Rate(q)
+		rem[j] = rest
+		hist[rest>>shift&(1<<wideBits-1)]++
+		left -= q
+		short &= int64(q - uint64(c.want))
+	}
+	return left, short >= 0
+}
