@@ -52,21 +52,15 @@ type Verdict struct {
 // A now before the current segment's start counts as that start: a goroutine
 // with a slightly old reading neither gains nor loses.
 func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
-	if uint(class) >= uint(len(l.cells)-1) {
-		return l.refuse(UnknownClass)
-	}
-	if uint64(cost-1) >= MaxCost {
-		return l.unpayable(class, cost)
-	}
-	v := l.charge(now, class, cost)
-	c := &l.cells[1+class]
-	if v.Reason != Admitted {
-		c.refused.Add(cost)
-		return v
-	}
-	c.admitted.Add(cost)
-	if int(v.From) != class {
-		c.borrowed.Add(cost)
+	v := l.judge(now, class, cost)
+	if v.Reason == Admitted {
+		c := &l.cells[1+class]
+		c.admitted.Add(cost)
+		if int(v.From) != class {
+			c.borrowed.Add(cost)
+		}
+	} else if v.Reason < UnknownClass {
+		l.cells[1+class].refused.Add(cost)
 	}
 	return v
 }
@@ -77,22 +71,31 @@ func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
 // a second time, so that hammering buys no share. The first one admitted uses
 // the mark up. The memory is a bounded table: a forgotten client counts as new.
 func (l *Limiter) DecideClient(now int64, class int, cost int64, client uint64) Verdict {
-	v := l.Decide(now, class, cost)
-	if client == 0 || l.retries == nil || v.Reason >= UnknownClass {
+	if client == 0 || l.retries == nil {
+		return l.Decide(now, class, cost)
+	}
+	v := l.judge(now, class, cost)
+	if v.Reason >= UnknownClass {
 		return v
 	}
+	c := &l.cells[1+class]
 	key := mix(client, class)
-	var repeated bool
-	if v.Reason == Admitted {
-		repeated = l.retries.settle(now, key)
-	} else {
-		repeated = l.retries.marked(now, key)
-		if !repeated {
+	if v.Reason != Admitted {
+		if l.retries.marked(now, key) {
+			c.again.refused.Add(cost)
+		} else {
+			c.refused.Add(cost)
 			l.retries.mark(now, key, l.RetryAfter(now, class, cost))
 		}
+		return v
 	}
-	if repeated {
-		l.cells[1+class].repeated.Add(cost)
+	if l.retries.settle(now, key) {
+		c.again.admitted.Add(cost)
+	} else {
+		c.admitted.Add(cost)
+	}
+	if int(v.From) != class {
+		c.borrowed.Add(cost)
 	}
 	return v
 }
@@ -109,16 +112,18 @@ func (l *Limiter) Refund(v Verdict, cost int64) {
 
 func (l *Limiter) refuse(r Reason) Verdict { return Verdict{l.shadow, r, -1} }
 
-func (l *Limiter) unpayable(class int, cost int64) Verdict {
-	if cost < 1 {
-		return l.refuse(BadCost)
+// judge takes cost from the class (or a lender) and from the budget, or says why
+// not. It counts nothing.
+func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
+	if uint(class) >= uint(len(l.cells)-1) {
+		return l.refuse(UnknownClass)
 	}
-	l.cells[1+class].refused.Add(cost)
-	return l.refuse(CostOverBurst)
-}
-
-// charge takes cost from the class (or a lender) and from the budget.
-func (l *Limiter) charge(now int64, class int, cost int64) Verdict {
+	if uint64(cost-1) >= MaxCost {
+		if cost < 1 {
+			return l.refuse(BadCost)
+		}
+		return l.refuse(CostOverBurst)
+	}
 	need := uint64(cost * unit)
 	for {
 		s := l.seg.Load()

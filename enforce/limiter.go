@@ -91,11 +91,11 @@ type Limiter struct {
 // Two lines each, because the prefetcher pairs them.
 type cell struct {
 	used     atomic.Uint64 // credit spent, micro-units
-	admitted atomic.Int64  // units
-	refused  atomic.Int64
+	admitted atomic.Int64  // units, offered for the first time
+	refused  atomic.Int64  // likewise
 	borrowed atomic.Int64
-	repeated atomic.Int64
-	_        [128 - 40]byte
+	again    struct{ admitted, refused atomic.Int64 } // retries
+	_        [128 - 48]byte
 }
 
 // NewLimiter returns a limiter that refuses everything until its first
@@ -323,19 +323,17 @@ type Counts struct {
 	Retries  int64 // the part of Admitted and Refused that was offered before
 }
 
-// Counts fills dst, one entry per class. The figures of one class are read
-// one after the other, so a decision in flight can be in one and not yet in
-// another; each only ever grows.
+// Counts fills dst, one entry per class. The figures are read one after the
+// other, so a decision in flight can be in one and not yet in another; each only
+// ever grows.
 func (l *Limiter) Counts(dst []Counts) {
 	for k := range min(len(dst), len(l.cells)-1) {
 		c := &l.cells[1+k]
-		// Repeats are counted after the decision they belong to: read them
-		// first, so that Offered never runs ahead and then falls back.
-		rep := c.repeated.Load()
 		adm, ref := c.admitted.Load(), c.refused.Load()
+		admAgain, refAgain := c.again.admitted.Load(), c.again.refused.Load()
 		dst[k] = Counts{
-			Offered: adm + ref - rep, Admitted: adm, Refused: ref,
-			Borrowed: c.borrowed.Load(), Retries: rep,
+			Offered: adm + ref, Admitted: adm + admAgain, Refused: ref + refAgain,
+			Borrowed: c.borrowed.Load(), Retries: admAgain + refAgain,
 		}
 	}
 }

@@ -1,0 +1,230 @@
+package gate
+
+import (
+	"hash/maphash"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// facts is what a request is classified by. None of it is a client's bare claim
+// beyond what the request line and its own fields say.
+type facts struct {
+	method, host, path, uri string
+	header                  http.Header
+	client                  netip.Addr // invalid when unknown
+}
+
+// rule is a compiled Rule.
+type rule struct {
+	methods []string
+	path    glob
+	host    glob
+	headers []headerGlob
+	network []netip.Prefix
+	charge  charge
+}
+
+type headerGlob struct {
+	name string // canonical
+	want glob
+}
+
+// charge is a target with its cost.
+type charge struct {
+	to   *target
+	cost int64
+}
+
+func compile(m Match, c charge) rule {
+	r := rule{
+		methods: m.Methods, path: newGlob(m.Path),
+		host: newGlob(strings.ToLower(m.Host)), network: m.Network, charge: c,
+	}
+	for name, want := range m.Headers {
+		r.headers = append(r.headers, headerGlob{http.CanonicalHeaderKey(name), newGlob(want)})
+	}
+	return r
+}
+
+func (r *rule) matches(f *facts) bool {
+	if len(r.methods) > 0 && !slices.Contains(r.methods, f.method) {
+		return false
+	}
+	if !r.path.matches(f.path) || !r.host.matches(f.host) {
+		return false
+	}
+	for i := range r.headers {
+		if !r.headers[i].matches(f) {
+			return false
+		}
+	}
+	return len(r.network) == 0 || within(r.network, f.client)
+}
+
+// matches wants every value to match: a client must not be able to add
+// a value beside the one a trusted proxy has set.
+func (h *headerGlob) matches(f *facts) bool {
+	if h.name == "Host" {
+		return h.want.matches(f.host)
+	}
+	values := f.header[h.name]
+	for _, v := range values {
+		if !h.want.matches(v) {
+			return false
+		}
+	}
+	return len(values) > 0
+}
+
+func within(nets []netip.Prefix, a netip.Addr) bool {
+	for _, n := range nets {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// glob is a pattern where * stands for any run of characters.
+type glob struct {
+	all   bool     // matches everything
+	parts []string // between the stars; one part means no star
+}
+
+func newGlob(p string) glob {
+	if p == "" || p == "*" {
+		return glob{all: true}
+	}
+	return glob{parts: strings.Split(p, "*")}
+}
+
+func (g *glob) matches(s string) bool {
+	if g.all {
+		return true
+	}
+	first, last := g.parts[0], g.parts[len(g.parts)-1]
+	if len(g.parts) == 1 {
+		return s == first
+	}
+	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, p := range g.parts[1 : len(g.parts)-1] {
+		i := strings.Index(s, p) // the leftmost fit leaves most to the rest
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(p):]
+	}
+	return true
+}
+
+// facts reads a request as it stands.
+func (g *Gate) facts(r *http.Request) (facts, bool) {
+	client, trusted := g.client(r)
+	return facts{
+		method: r.Method, host: bareHost(r.Host), path: cleanPath(r.URL.Path), uri: r.RequestURI,
+		header: r.Header, client: client,
+	}, trusted
+}
+
+// client returns whose request it is, and whether the peer's forwarding fields
+// are to be believed.
+func (g *Gate) client(r *http.Request) (netip.Addr, bool) {
+	var peer netip.Addr
+	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		peer = ap.Addr().Unmap().WithZone("")
+	}
+	if g.cfg.TrustedHops == 0 || len(g.cfg.TrustedPeers) > 0 && !within(g.cfg.TrustedPeers, peer) {
+		return peer, false
+	}
+	return fromRight(r.Header["X-Forwarded-For"], g.cfg.TrustedHops, peer), true
+}
+
+// fromRight walks a forwarding list from its trusted end and returns the entry
+// hops from the right, or the furthest one before an entry that is missing or no
+// address: beyond that nobody vouches for anything.
+func fromRight(lines []string, hops int, peer netip.Addr) netip.Addr {
+	for i := len(lines) - 1; i >= 0; i-- {
+		line := lines[i]
+		for more := true; more; {
+			var entry string
+			if at := strings.LastIndexByte(line, ','); at >= 0 {
+				entry, line = line[at+1:], line[:at]
+			} else {
+				entry, more = line, false
+			}
+			a, ok := parseHop(strings.TrimSpace(entry))
+			if !ok || hops == 0 {
+				return peer
+			}
+			peer = a
+			hops--
+		}
+	}
+	return peer
+}
+
+// parseHop reads an address with or without brackets and port.
+func parseHop(s string) (netip.Addr, bool) {
+	if len(s) == 0 || len(s) > 64 {
+		return netip.Addr{}, false
+	}
+	if s[0] == '[' {
+		if end := strings.IndexByte(s, ']'); end == len(s)-1 {
+			s = s[1:end]
+		}
+	}
+	if a, err := netip.ParseAddr(s); err == nil {
+		return a.Unmap().WithZone(""), true
+	}
+	if ap, err := netip.ParseAddrPort(s); err == nil {
+		return ap.Addr().Unmap().WithZone(""), true
+	}
+	return netip.Addr{}, false
+}
+
+// bareHost strips port and trailing dot and lowers the case.
+func bareHost(h string) string {
+	if i := strings.LastIndexByte(h, ':'); i >= 0 && strings.IndexByte(h[i:], ']') < 0 {
+		h = h[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(h, "."))
+}
+
+// cleanPath resolves dots and double slashes, so that /x/../api is /api to
+// the rules as it may be to the backend. It keeps a trailing slash.
+func cleanPath(p string) string {
+	if p != "" && p[0] == '/' && !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
+		return p
+	}
+	c := path.Clean("/" + p)
+	if strings.HasSuffix(p, "/") && c != "/" {
+		c += "/"
+	}
+	return c
+}
+
+// retryKey hashes what makes a request the same one sent again; 0 when unknown.
+// The seed is secret, so that nobody can aim at another client's slot.
+func (g *Gate) retryKey(f *facts) uint64 {
+	if g.cfg.RetryBy == RetryOff || !f.client.IsValid() {
+		return 0
+	}
+	var h maphash.Hash
+	h.SetSeed(g.seed)
+	a := f.client.As16()
+	h.Write(a[:])
+	if g.cfg.RetryBy == RetryByRequest {
+		h.WriteString(f.method)
+		h.WriteByte(0)
+		h.WriteString(f.host)
+		h.WriteByte(0)
+		h.WriteString(f.uri)
+	}
+	return max(h.Sum64(), 1)
+}

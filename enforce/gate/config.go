@@ -1,0 +1,225 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"subak/enforce"
+)
+
+// Config describes one listener's gate. The zero value of every field but Name
+// is usable; a gate without backends serves the check path only.
+type Config struct {
+	// Name labels the listener in metrics.
+	Name string
+	// Backends get what is admitted, in proportion to their weights.
+	Backends []Backend
+	// Check is the forward-auth endpoint.
+	Check Check
+	// TrustedHops is how many proxies in front of this listener append to
+	// X-Forwarded-For. The client is that many entries from the right; further
+	// left anyone may have written. 0 reads no forwarding header at all.
+	TrustedHops int
+	// TrustedPeers, if not empty, are the only peers that TrustedHops holds
+	// for; from others no forwarding header is read.
+	TrustedPeers []netip.Prefix
+	// Headers selects the quota fields of responses.
+	Headers HeaderMode
+	// QuietAdmitted leaves them off admitted responses (about 0.4 us each).
+	QuietAdmitted bool
+	// OnUnknown says what happens to a request that no rule matches.
+	OnUnknown Unknown
+	// Default is its target under UnknownDefault.
+	Default Target
+	// Rules are tried in order; the first that matches decides.
+	Rules []Rule
+	// RetryBy says which requests of a client are taken for repetitions of one
+	// another, so that retries of refused ones do not count as demand.
+	RetryBy RetryBy
+	// RetryJitter adds up to this much at random to Retry-After, so that
+	// refused clients do not come back together. Whole seconds are sent.
+	RetryJitter time.Duration
+	// ResponseTimeout is how long a backend may take to start its answer:
+	// 0 means a minute, negative forever.
+	ResponseTimeout time.Duration
+	// Debug adds the X-Subak-Decision field, which names the reason. It tells
+	// clients how they are classified: not for the open internet.
+	Debug bool
+}
+
+// Backend is one upstream. Weight 0 means 1.
+type Backend struct {
+	URL    *url.URL // scheme http, https or h2c
+	Weight int
+}
+
+// Check configures the forward-auth endpoint.
+//
+// The request to judge is described by X-Original-Method and X-Original-URI
+// (nginx) or by X-Forwarded-Method, -Uri and -Host (Traefik, Caddy), which count
+// only from a trusted hop: with TrustedHops 0 the check request is judged as it
+// is. A request that carries both kinds is forged and is refused.
+type Check struct {
+	Enabled bool
+	Path    string // "" means /v1/check
+	// RefusalStatus is the status of a refusal: 403 for nginx, whose
+	// auth_request turns anything but 2xx, 401 and 403 into a 500 (lesson
+	// O24); 0 means 429.
+	RefusalStatus int
+}
+
+// Target is what a request is charged to. Cost is in units; 0 means 1.
+type Target struct {
+	Budget, Class string
+	Cost          int64
+}
+
+// Rule sends the requests that Match describes to a target.
+type Rule struct {
+	Match  Match
+	Target Target
+}
+
+// Match is a conjunction; an empty field matches everything. In patterns, *
+// stands for any run of characters, slashes included.
+type Match struct {
+	Methods []string          // any of them
+	Path    string            // pattern; compared after . and .. are resolved
+	Host    string            // pattern; without port, case ignored
+	Headers map[string]string // name to pattern; every value sent must match
+	Network []netip.Prefix    // the client is in any of them
+}
+
+// HeaderMode selects the quota fields of responses.
+type HeaderMode uint8
+
+// The header modes.
+const (
+	HeadersIETF    HeaderMode = iota // RateLimit and RateLimit-Policy lists
+	HeadersDraft03                   // RateLimit-Limit, -Remaining, -Reset
+	HeadersX                         // X-RateLimit-Limit, -Remaining, -Reset
+	HeadersOff
+)
+
+// Unknown says what happens to a request that no rule matches.
+type Unknown uint8
+
+// The choices.
+const (
+	UnknownDefault Unknown = iota // charge the default target
+	UnknownDeny                   // 403
+	UnknownAllow                  // let it through uncharged
+)
+
+// RetryBy says what makes two requests the same one sent again.
+type RetryBy uint8
+
+// The choices.
+const (
+	// RetryByRequest: the same client address, method, host and URI.
+	RetryByRequest RetryBy = iota
+	// RetryByAddress: the same client address. It also takes many people behind
+	// one address for one impatient person.
+	RetryByAddress
+	// RetryOff counts every request as demand.
+	RetryOff
+)
+
+// Limits finds the limiters that rules name.
+type Limits interface {
+	// Limiter returns a budget's limiter and the index of a class in it; false
+	// where there is no such budget or class.
+	Limiter(budget, class string) (*enforce.Limiter, int, bool)
+}
+
+// Budget is one budget's limiter with its names.
+type Budget struct {
+	Name    string
+	Classes []string // in the limiter's order
+	Limiter *enforce.Limiter
+}
+
+// Budgets is a fixed set of budgets.
+type Budgets []Budget
+
+// Limiter implements Limits.
+func (bs Budgets) Limiter(budget, class string) (*enforce.Limiter, int, bool) {
+	for _, b := range bs {
+		if b.Name == budget {
+			k := slices.Index(b.Classes, class)
+			return b.Limiter, k, k >= 0
+		}
+	}
+	return nil, 0, false
+}
+
+// Deps are what a gate asks of the outside.
+type Deps struct {
+	Limits Limits
+	// Now is the lease clock's reading, the same one the limiters' schedules
+	// are given in.
+	Now func() int64
+	// Rand returns random bits for jitter; nil means none. Called concurrently.
+	Rand func() uint64
+	// Transport carries requests to backends; nil means a tuned one per backend.
+	Transport http.RoundTripper
+	// Log gets backend failures, at debug level per request; nil discards.
+	Log *slog.Logger
+}
+
+// Validate returns every fault of the configuration that does not depend on
+// the limiters.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	if c.TrustedHops < 0 {
+		bad("trusted_hops", "%d is negative", c.TrustedHops)
+	}
+	if c.Headers > HeadersOff || c.OnUnknown > UnknownAllow || c.RetryBy > RetryOff {
+		bad("headers, on_unknown or retry_by", "no such choice")
+	}
+	if len(c.Backends) == 0 && !c.Check.Enabled {
+		bad("backends", "a listener without backends must enable check")
+	}
+	for i, b := range c.Backends {
+		if err := b.validate(); err != nil {
+			bad(fmt.Sprintf("backends[%d]", i), "%v", err)
+		}
+	}
+	if p := c.Check.Path; p != "" && !strings.HasPrefix(p, "/") {
+		bad("check.path", "%q must begin with /", p)
+	}
+	if s := c.Check.RefusalStatus; s != 0 && (s < 400 || s > 599) {
+		bad("check.refusal_status", "%d is not an error status", s)
+	}
+	for i, r := range c.Rules {
+		if r.Target.Cost < 0 || r.Target.Cost > enforce.MaxCost {
+			bad(fmt.Sprintf("rules[%d].cost", i), "%d: want 1..%d", r.Target.Cost, int64(enforce.MaxCost))
+		}
+		if p := r.Match.Path; p != "" && p[0] != '/' && p[0] != '*' {
+			bad(fmt.Sprintf("rules[%d].match.path", i), "%q must begin with / or *", p)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b Backend) validate() error {
+	switch {
+	case b.URL == nil || b.URL.Host == "":
+		return errors.New("url without a host")
+	case b.URL.Scheme != "http" && b.URL.Scheme != "https" && b.URL.Scheme != "h2c":
+		return fmt.Errorf("scheme %q: want http, https or h2c", b.URL.Scheme)
+	case b.Weight < 0 || b.Weight > maxWeight:
+		return fmt.Errorf("weight %d: want 1..%d", b.Weight, maxWeight)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"net/http"
+	"sync/atomic"
+
+	"subak/enforce"
+)
+
+// Gate is the handler of one listener.
+type Gate struct {
+	cfg      Config
+	deps     Deps
+	seed     maphash.Seed
+	rules    []rule
+	fallback charge // for requests that no rule matches; to is nil without one
+	targets  []*target
+	pool     *pool // nil without backends
+	unknown  atomic.Int64
+	gone     atomic.Int64 // clients that left before their answer
+	forged   atomic.Int64 // check requests that contradict themselves
+}
+
+// target is one class of one budget, as this listener uses it.
+type target struct {
+	budget, class string
+	limiter       *enforce.Limiter
+	index         int
+	policy        string // its name as a structured string, quotes included
+	refusals      [2]body
+	counts        [enforce.Reasons]atomic.Int64
+}
+
+// New compiles a configuration against the limiters. It returns every fault.
+func New(cfg Config, deps Deps) (*Gate, error) {
+	if cfg.Check.Path == "" {
+		cfg.Check.Path = "/v1/check"
+	}
+	if cfg.Check.RefusalStatus == 0 {
+		cfg.Check.RefusalStatus = http.StatusTooManyRequests
+	}
+	g := &Gate{cfg: cfg, deps: deps, seed: maphash.MakeSeed()}
+	errs := []error{cfg.Validate()}
+	for i, r := range cfg.Rules {
+		c, err := g.charge(r.Target)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
+			continue
+		}
+		g.rules = append(g.rules, compile(r.Match, c))
+	}
+	if cfg.OnUnknown == UnknownDefault {
+		c, err := g.charge(cfg.Default)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("default: %w", err))
+		}
+		g.fallback = c
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if len(cfg.Backends) > 0 {
+		g.pool = newPool(g)
+	}
+	return g, nil
+}
+
+// charge finds or makes the target of a budget and class.
+func (g *Gate) charge(t Target) (charge, error) {
+	cost := max(t.Cost, 1)
+	for _, have := range g.targets {
+		if have.budget == t.Budget && have.class == t.Class {
+			return charge{have, cost}, nil
+		}
+	}
+	lim, k, ok := g.deps.Limits.Limiter(t.Budget, t.Class)
+	if !ok || lim == nil {
+		return charge{}, fmt.Errorf("no class %q in budget %q", t.Class, t.Budget)
+	}
+	nt := &target{budget: t.Budget, class: t.Class, limiter: lim, index: k}
+	nt.policy = quote(t.Budget + "/" + t.Class)
+	nt.refusals = [2]body{
+		quotaBody(nt, http.StatusTooManyRequests), quotaBody(nt, g.cfg.Check.RefusalStatus),
+	}
+	g.targets = append(g.targets, nt)
+	return charge{nt, cost}, nil
+}
+
+// decision is the outcome for one request. to is nil when nothing was charged:
+// unknown and allowed, or unknown and denied.
+type decision struct {
+	charge
+	verdict enforce.Verdict
+	now     int64
+}
+
+// decide classifies and charges. It allocates nothing.
+func (g *Gate) decide(f *facts) decision {
+	c := g.fallback
+	found := false
+	for i := range g.rules {
+		if g.rules[i].matches(f) {
+			c, found = g.rules[i].charge, true
+			break
+		}
+	}
+	if !found {
+		g.unknown.Add(1)
+	}
+	if c.to == nil {
+		return decision{verdict: enforce.Verdict{OK: g.cfg.OnUnknown == UnknownAllow, From: -1}}
+	}
+	now := g.deps.Now()
+	v := c.to.limiter.DecideClient(now, c.to.index, c.cost, g.retryKey(f))
+	c.to.counts[v.Reason].Add(1)
+	return decision{c, v, now}
+}
+
+// ServeHTTP judges and then forwards or refuses one request.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.cfg.Check.Enabled && r.URL.Path == g.cfg.Check.Path {
+		g.serveCheck(w, r)
+		return
+	}
+	if g.pool == nil {
+		problem(w, http.StatusNotFound, "this listener only serves "+g.cfg.Check.Path)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		problem(w, http.StatusMethodNotAllowed, "tunnels are not forwarded")
+		return
+	}
+	f, trusted := g.facts(r)
+	d := g.decide(&f)
+	if !d.verdict.OK {
+		g.refuse(w, d, http.StatusTooManyRequests)
+		return
+	}
+	g.pool.forward(w, r, d, trusted)
+}
+
+// Close drops idle backend connections.
+func (g *Gate) Close() {
+	if g.pool != nil {
+		g.pool.close()
+	}
+}

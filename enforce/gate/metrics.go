@@ -1,0 +1,116 @@
+package gate
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"subak/enforce"
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("budget_"+name, help, labels, nil)
+}
+
+func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, v int64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+// gateDescs are the series of one listener.
+type gateDescs struct{ decisions, unknown, failures, gone, forged *prometheus.Desc }
+
+func newGateDescs() gateDescs {
+	return gateDescs{
+		decisions: desc("gate_decisions_total", "Requests decided, by reason; in shadow mode refusals pass.",
+			"listener", "budget", "class", "reason"),
+		unknown: desc("gate_unknown_total", "Requests that no rule matched.", "listener"),
+		failures: desc("gate_backend_failures_total", "Admitted requests that a backend did not answer (502, 504 made here).",
+			"listener", "backend"),
+		gone:   desc("gate_client_gone_total", "Clients that left before the backend answered.", "listener"),
+		forged: desc("gate_check_forged_total", "Check requests refused because they describe the request twice.", "listener"),
+	}
+}
+
+type gateCollector struct {
+	descs gateDescs
+	gates []*Gate
+}
+
+// NewCollector collects what the gates of a process count. Series are bounded by
+// the configuration: listeners, classes, backends, reasons.
+func NewCollector(gates ...*Gate) prometheus.Collector {
+	return &gateCollector{newGateDescs(), gates}
+}
+
+// Describe implements prometheus.Collector.
+func (c *gateCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.descs.decisions
+	ch <- c.descs.unknown
+	ch <- c.descs.failures
+	ch <- c.descs.gone
+	ch <- c.descs.forged
+}
+
+// Collect implements prometheus.Collector.
+func (c *gateCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, g := range c.gates {
+		name := g.cfg.Name
+		for _, t := range g.targets {
+			for r := range enforce.Reason(enforce.Reasons) {
+				counter(ch, c.descs.decisions, t.counts[r].Load(), name, t.budget, t.class, r.String())
+			}
+		}
+		counter(ch, c.descs.unknown, g.unknown.Load(), name)
+		counter(ch, c.descs.gone, g.gone.Load(), name)
+		counter(ch, c.descs.forged, g.forged.Load(), name)
+		if g.pool == nil {
+			continue
+		}
+		// Backends of one host share a label, and a series must not come twice.
+		failures := map[string]int64{}
+		for _, b := range g.pool.backends {
+			failures[b.name] += b.failures.Load()
+		}
+		for host, n := range failures {
+			counter(ch, c.descs.failures, n, name, host)
+		}
+	}
+}
+
+type limitCollector struct {
+	budgets                                       Budgets
+	offered, admitted, refused, borrowed, retried *prometheus.Desc
+}
+
+// NewLimitCollector collects the limiters' cumulative figures, in units of cost.
+func NewLimitCollector(budgets Budgets) prometheus.Collector {
+	labels := []string{"budget", "class"}
+	return &limitCollector{
+		budgets:  budgets,
+		offered:  desc("class_offered_units_total", "Demand: admitted and refused, retries of refused requests left out.", labels...),
+		admitted: desc("class_admitted_units_total", "Cost admitted.", labels...),
+		refused:  desc("class_refused_units_total", "Cost refused, or that would have been in shadow mode.", labels...),
+		borrowed: desc("class_borrowed_units_total", "Cost admitted on another class's unused tokens.", labels...),
+		retried:  desc("class_retried_units_total", "Cost not counted as demand again.", labels...),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *limitCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.offered, c.admitted, c.refused, c.borrowed, c.retried} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *limitCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, b := range c.budgets {
+		counts := make([]enforce.Counts, len(b.Classes))
+		b.Limiter.Counts(counts)
+		for k, class := range b.Classes {
+			counter(ch, c.offered, counts[k].Offered, b.Name, class)
+			counter(ch, c.admitted, counts[k].Admitted, b.Name, class)
+			counter(ch, c.refused, counts[k].Refused, b.Name, class)
+			counter(ch, c.borrowed, counts[k].Borrowed, b.Name, class)
+			counter(ch, c.retried, counts[k].Retries, b.Name, class)
+		}
+	}
+}
