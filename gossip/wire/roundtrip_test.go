@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand"
 	"slices"
 	"testing"
@@ -363,9 +364,9 @@ func TestNamesOutsideTheRostersAreLearnedUpToALimit(t *testing.T) {
 	next := 0
 	send := func(names int) error {
 		r := fullRow(3)
-		r.Sections = nil
+		r.Sections, r.Heard = nil, nil
 		for range names {
-			r.Extra = append(r.Extra, from.dir.Intern("stranger-"+string(rune('a'+next%26))+time.Duration(next).String()))
+			r.Extra = append(r.Extra, from.dir.Intern(fmt.Sprintf("stranger-%d", next)))
 			next++
 		}
 		packet, _, _ := from.enc.Row(r, ep)
