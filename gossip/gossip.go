@@ -97,7 +97,7 @@ type Gossip struct {
 	life   sync.RWMutex // read-held while memberlist must not be shut down
 	closed bool         // guarded by life
 	wg     sync.WaitGroup
-	pingWG sync.WaitGroup
+	pingWG sync.WaitGroup // pingLoop, which ends before the network does
 }
 
 type resend struct {
@@ -215,9 +215,10 @@ func (g *Gossip) Run(ctx context.Context) error {
 		g.life.RUnlock()
 		return ErrClosed
 	}
-	for _, loop := range []func(){g.rejoinLoop, g.pokeLoop, g.pingLoop, g.resendLoop, g.watchLoop, g.moveLoop} {
+	for _, loop := range []func(){g.rejoinLoop, g.pokeLoop, g.resendLoop, g.watchLoop, g.moveLoop} {
 		g.wg.Go(loop)
 	}
+	g.pingWG.Go(g.pingLoop)
 	g.life.RUnlock()
 	select {
 	case <-ctx.Done():
@@ -238,7 +239,7 @@ func (g *Gossip) Close() error {
 	g.closed = true
 	g.life.Unlock()
 	g.cancel()
-	g.pingWG.Wait() // with the network still up: at most one probe time-out
+	g.pingWG.Wait() // healthy peers answer soon, the others cost one probe time-out
 	err := g.ml.Load().Shutdown()
 	g.wg.Wait()
 	// A move that was under way may have replaced memberlist; else this does nothing.

@@ -3,6 +3,7 @@ package gossip
 import (
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -13,8 +14,10 @@ const (
 
 	// firstDelayMax spreads the first contact after a restart of all nodes.
 	firstDelayMax = 250 * time.Millisecond
-	// lonelyEvery is the mean time between tries while no peer is live.
+	// lonelyEvery is the mean time between contacts while no peer is live, and for
+	// the first few: when all nodes start at once, islands form around the seeds.
 	lonelyEvery = 1500 * time.Millisecond
+	eagerTries  = 5
 	// isolatedEvery is how often isolation is logged (lesson O15).
 	isolatedEvery = time.Minute
 	watchEvery    = time.Second
@@ -56,13 +59,13 @@ func (g *Gossip) pause(d time.Duration) bool {
 // (testbed.md: rejoining only what is missing gets stuck), and one lost member.
 func (g *Gossip) rejoinLoop() {
 	wait := g.random(firstDelayMax)
-	for g.pause(wait) {
+	for try := 1; g.pause(wait); try++ {
 		if !g.leaving.Load() {
 			g.rejoinSeed()
 			g.rejoinLost()
 		}
 		wait = g.jitter(g.cfg.RejoinInterval)
-		if g.Joined().State != Joined {
+		if try < eagerTries || g.Joined().State != Joined {
 			wait = min(wait, g.jitter(lonelyEvery))
 		}
 	}
@@ -165,12 +168,14 @@ func (g *Gossip) pokeLoop() {
 // pingLoop measures the way to every peer in turn. With many peers the rate is
 // bounded by maxPings under way.
 func (g *Gossip) pingLoop() {
+	var pings sync.WaitGroup
+	defer pings.Wait()
 	slots := make(chan struct{}, maxPings)
 	every := g.cfg.Profile.pingEvery()
 	for g.pause(pingTick) {
 		for _, t := range g.peers.duePings(time.Now(), every, maxPings-len(slots)) {
 			slots <- struct{}{}
-			g.pingWG.Go(func() {
+			pings.Go(func() {
 				defer func() { <-slots }()
 				g.ping(t)
 			})
