@@ -153,6 +153,9 @@ func (c *Client) Ready(ctx context.Context) (ready bool, reason string, err erro
 	}
 	defer response.Body.Close()
 	reason = message(response.Body)
+	for _, word := range []string{"not ok: ", "ok: "} {
+		reason = strings.TrimPrefix(reason, word)
+	}
 	switch response.StatusCode {
 	case http.StatusOK:
 		return true, reason, nil

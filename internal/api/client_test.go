@@ -167,7 +167,8 @@ func TestReadySaysWhy(t *testing.T) {
 		ready  bool
 		reason string
 	}{
-		{200, "ready: joined", true, "ready: joined"},
+		{200, "ok: joined", true, "joined"},
+		{503, "not ok: quarantine", false, "quarantine"},
 		{503, `{"ready":false,"reason":"never met a peer"}`, false, "never met a peer"},
 	}
 	for _, tc := range cases {

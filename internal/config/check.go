@@ -40,7 +40,20 @@ func check(r *report, c *Config, self bool) {
 	k.listeners()
 	k.ports()
 	if len(r.faults) == 0 {
+		k.specs()
+	}
+	if len(r.faults) == 0 {
 		k.warn()
+	}
+}
+
+// specs lets the allocator judge as well: whatever it refuses must be refused
+// here, with a line.
+func (k *checker) specs() {
+	for i, spec := range k.c.Specs() {
+		if err := spec.Validate(); err != nil {
+			k.fault(fmt.Sprintf("budgets[%d]", i), err.Error(), "change the figures it names")
+		}
 	}
 }
 

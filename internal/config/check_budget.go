@@ -100,7 +100,7 @@ func (b *Budget) maxMinUnfit() bool {
 func (k *checker) reservations(path string, b *Budget) {
 	var percents Percent
 	var rates allocator.Rate
-	readable := !k.bad[path+".limit"]
+	limited, readable := !k.bad[path+".limit"], true
 	for i := range b.Classes {
 		at := fmt.Sprintf("%s.classes[%d].reserve", path, i)
 		r := &b.Classes[i].Reserve
@@ -110,21 +110,18 @@ func (k *checker) reservations(path string, b *Budget) {
 			k.fault(at, "is missing", "write its part of the limit, such as 60% or 12000/s; 0% to live on what others leave")
 		case r.IsRate != first.IsRate && !k.bad[at]:
 			k.fault(at, "mixes a rate with percentages", "write all reservations of a budget as percentages, or all as rates")
-		case r.IsRate && r.Amount.Unit != b.Limit.Unit && readable:
+		case r.IsRate && r.Amount.Unit != b.Limit.Unit && limited:
 			k.fault(at, fmt.Sprintf("%v is not in the limit's unit, %s", r.Amount, b.Limit.Unit), "write it in the same unit, or as a percentage")
 		}
 		readable = readable && !k.bad[at]
 		percents += r.Percent
-		rates += r.Amount.Rate // at most 64 * MaxRate, far below 2^63 only together with the check below
-		if rates > MaxRate {
-			rates = MaxRate + 1 // already more than any limit
-		}
+		rates = min(rates+r.Amount.Rate, MaxRate+1) // no limit is above MaxRate
 	}
 	switch {
 	case !readable:
 	case !b.Classes[0].Reserve.IsRate && percents != Whole:
 		k.fault(path+".classes", fmt.Sprintf("the reservations add up to %v", percents), fmt.Sprintf("change them by %s so that they add up to 100%%", off(int64(percents), int64(Whole), 4, "%")))
-	case b.Classes[0].Reserve.IsRate && rates != b.Limit.Rate:
+	case b.Classes[0].Reserve.IsRate && rates != b.Limit.Rate && limited:
 		k.fault(path+".classes", fmt.Sprintf("the reservations add up to %v", Amount{rates, b.Limit.Unit}), fmt.Sprintf("make them add up to the limit, %v", b.Limit))
 	}
 }
@@ -213,5 +210,6 @@ func (b *Budget) reservations() ([]allocator.Rate, bool) {
 	if whole != int64(Whole) {
 		return nil, false
 	}
-	return split(b.Limit.Rate, parts), true
+	out, err := allocator.LargestRemainder(b.Limit.Rate, parts)
+	return out, err == nil
 }

@@ -2,8 +2,9 @@ package config
 
 import _ "embed"
 
+//go:embed example.yaml
+var example string
+
 // Example is a complete configuration with a comment on every field. It loads
 // without faults.
-//
-//go:embed example.yaml
-var Example string
+func Example() string { return example }

@@ -149,28 +149,31 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance of two short words.
+// distance counts the slips between two short words: a letter wrong, missing or
+// too many, or two neighbours swapped (optimal string alignment).
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
 		row[0] = i + 1
 		for j := range len(b) {
-			substitute := diagonal
+			wrong := last[j]
 			if a[i] != b[j] {
-				substitute++
+				wrong++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+			row[j+1] = min(wrong, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
 
 // suggestion says what to write in place of an unknown name.

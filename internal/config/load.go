@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -90,14 +91,15 @@ func readBounded(file string, bound int64) ([]byte, error) {
 // fault: Kubernetes invents such names for a service called subak.
 func applyEnv(r *report, c *Config, env []string) {
 	known := map[string]setting{}
-	names := []string{EnvAdmin, EnvTokenFile}
+	names := []string{EnvAdmin, EnvTokenFile, EnvConfig}
+	ours := len(names)
 	for _, s := range settings() {
 		known[s.env] = s
 		names = append(names, s.env)
 	}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, EnvPrefix) || name == EnvAdmin || name == EnvTokenFile {
+		if !strings.HasPrefix(name, EnvPrefix) || slices.Contains(names[:ours], name) {
 			continue
 		}
 		s, ok := known[name]
@@ -109,11 +111,12 @@ func applyEnv(r *report, c *Config, env []string) {
 	}
 }
 
-// The environment variables behind --admin and --token-file of the commands
-// that talk to a running node.
+// The environment variables behind flags that are no fields: --admin and
+// --token-file of the commands that talk to a running node, and --config.
 const (
 	EnvAdmin     = EnvPrefix + "ADMIN"
 	EnvTokenFile = EnvPrefix + "TOKEN_FILE"
+	EnvConfig    = EnvPrefix + "CONFIG"
 )
 
 // bootstrapFlag is short for --cluster-state=new.

@@ -2,34 +2,96 @@ package config
 
 import (
 	"cmp"
-	"math/big"
 	"slices"
 
 	"subak/allocator"
 )
 
-// split divides total over parts exactly, by largest remainder with ties to the
-// lower index. The parts must not be negative and not all zero.
-func split(total allocator.Rate, parts []int64) []allocator.Rate {
-	sum := new(big.Int)
-	for _, p := range parts {
-		sum.Add(sum, big.NewInt(p))
+// Roster returns the nodes in canonical order, by name: the order of locations
+// in [Config.Specs] and in config epochs.
+func (c *Config) Roster() []Node {
+	return slices.SortedFunc(slices.Values(c.Nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Specs returns what the allocator needs for each budget, in the order of
+// Budgets, with locations in the order of [Config.Roster].
+func (c *Config) Specs() []allocator.Spec {
+	roster := c.Roster()
+	specs := make([]allocator.Spec, len(c.Budgets))
+	for i := range c.Budgets {
+		specs[i] = c.Budgets[i].spec(roster)
 	}
-	out := make([]allocator.Rate, len(parts))
-	remainders := make([]big.Int, len(parts))
-	order := make([]int, len(parts))
-	left := total
-	for i, p := range parts {
-		n := new(big.Int).Mul(big.NewInt(p), big.NewInt(int64(total)))
-		n.QuoRem(n, sum, &remainders[i])
-		out[i], order[i] = allocator.Rate(n.Int64()), i
-		left -= out[i]
+	return specs
+}
+
+func (b *Budget) spec(roster []Node) allocator.Spec {
+	s := allocator.Spec{
+		Budget: b.Limit.Rate, Weights: make([]int64, len(roster)),
+		Mode: b.Mode.rule(), Headroom: b.Headroom.rule(), InsurancePPM: int64(b.Insurance),
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(remainders[b].Cmp(&remainders[a]), cmp.Compare(a, b))
-	})
-	for _, i := range order[:left] {
-		out[i]++
+	for i := range roster {
+		s.Weights[i] = roster[i].Weight
 	}
-	return out
+	reservations, _ := b.reservations() // checked when loaded
+	for k := range b.Classes {
+		c := &b.Classes[k]
+		s.Classes = append(s.Classes, allocator.ClassSpec{
+			Name: c.Name, Reservation: reservations[k],
+			Lend: int64(c.Lend), Borrow: int64(c.Borrow), Protect: int64(c.Protect),
+			Preempts: c.Preempts, Rule: c.Level1.rule(),
+		})
+	}
+	b.bound(&s, roster)
+	return s
+}
+
+// bound fills in the floors and caps of the cells.
+func (b *Budget) bound(s *allocator.Spec, roster []Node) {
+	if len(b.Cells) == 0 {
+		return
+	}
+	s.Floors, s.Caps = make([][]allocator.Rate, len(b.Classes)), make([][]allocator.Rate, len(b.Classes))
+	classes := map[string]int{}
+	for k := range b.Classes {
+		classes[b.Classes[k].Name] = k
+		s.Floors[k] = make([]allocator.Rate, len(roster))
+		s.Caps[k] = slices.Repeat([]allocator.Rate{-1}, len(roster))
+	}
+	nodes := map[string]int{}
+	for i := range roster {
+		nodes[roster[i].Name] = i
+	}
+	for _, cell := range b.Cells {
+		k, i := classes[cell.Class], nodes[cell.Node]
+		if cell.Floor != nil {
+			s.Floors[k][i] = cell.Floor.Rate
+		}
+		if cell.Cap != nil {
+			s.Caps[k][i] = cell.Cap.Rate
+		}
+	}
+}
+
+func (m Mode) rule() allocator.Mode {
+	if m == Paper {
+		return allocator.Paper
+	}
+	return allocator.PoolFirst
+}
+
+func (h Headroom) rule() allocator.Headroom {
+	switch h {
+	case OwnerKeeps:
+		return allocator.HeadroomOwnerKeeps
+	case ByDemand:
+		return allocator.HeadroomByDemand
+	}
+	return allocator.HeadroomByBase
+}
+
+func (r Rule) rule() allocator.Rule {
+	if r == MaxMin {
+		return allocator.MaxMin
+	}
+	return allocator.Proportional
 }

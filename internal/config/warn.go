@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ func (k *checker) warn() {
 	if len(c.Gossip.Keys) == 0 && c.Gossip.KeyFile == "" && !c.Gossip.Listen.Addr().Unmap().IsLoopback() {
 		say("gossip on %v is not encrypted: whoever reaches the port can read and forge it; add gossip.keys (subak keygen)", c.Gossip.Listen)
 	}
+	if slices.ContainsFunc(c.Gossip.Keys, func(key string) bool { return strings.Contains(example, key) }) {
+		say("gossip.keys has the key of the example, which everybody knows: make one with subak keygen")
+	}
 	if c.Cluster.DataDir == "" && len(c.Nodes) > 1 {
 		say("cluster.data_dir is not set: a restarted node has no base until a peer vouches for it, and if all restart at once they need --bootstrap")
 	}
@@ -40,6 +44,12 @@ func (k *checker) warn() {
 	for i := range c.Budgets {
 		c.warnBudget(&c.Budgets[i], say)
 	}
+	for _, b := range c.Summary().Budgets {
+		if b.Unused > 0 {
+			say("budget %s: its caps leave %g%s unused whatever the demand", b.Name, b.Unused, b.Unit)
+		}
+	}
+	c.warnings = append(c.warnings, c.missingSecrets()...)
 	for _, l := range c.Listeners {
 		if l.OnUnknown == Allow {
 			say("listener %s lets requests that match no rule pass without limit (on_unknown: allow)", l.Name)

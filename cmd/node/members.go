@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"subak/internal/api"
+)
+
+func (p *program) membersCommand() *cobra.Command {
+	var a *asker
+	cmd := &cobra.Command{
+		Use:   "members",
+		Short: "List the nodes as one node sees them",
+		Long: `List the nodes of the cluster as one node sees them: whether they are live, how
+old their news is, and whether they see what this node sees.
+
+GOSSIP is what failure detection says. LIVE means fresh news both ways: only live
+nodes take part in the sharing. AGE is that of the newest news.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ask(cmd.Context(), func(ctx context.Context, c *api.Client) error {
+				members, err := c.Members(ctx)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					if members == nil {
+						members = []api.Member{}
+					}
+					return printJSON(p.out, members)
+				}
+				return membersPage(members).writeTo(p.out)
+			})
+		},
+	}
+	a = p.newAsker(cmd)
+	return cmd
+}
+
+func membersPage(members []api.Member) *page {
+	var rows [][]string
+	for i := range members {
+		m := &members[i]
+		name, view := m.Name, "same"
+		switch {
+		case m.Self:
+			name += " (this)"
+		case m.Digest == "" || !m.Live:
+			view = "-"
+		case !m.Agrees:
+			view = "OTHER"
+		}
+		note := m.Refused
+		if note == "" && !m.Listed {
+			note = "not in the configuration"
+		}
+		age := millis(m.AgeMillis)
+		if m.Self {
+			age = "-"
+		}
+		rows = append(rows, []string{name, m.Address, first(m.Gossip, "unknown"), yesNo(m.Live), age, millis(m.RTTMillis), fmt.Sprint(m.Weight), view, note})
+	}
+	p := &page{}
+	p.table("", []string{"NODE", "ADDRESS", "GOSSIP", "LIVE", ">AGE", ">RTT", ">WEIGHT", "VIEW", "NOTE"}, rows)
+	return p
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"subak/internal/api"
+)
+
+func (p *program) statusCommand() *cobra.Command {
+	var a *asker
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether a node is ready, the budgets are kept and the views agree",
+		Long: `Ask one node for its view of itself, its peers and its budgets.
+
+` + exitCodes,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ask(cmd.Context(), func(ctx context.Context, c *api.Client) error {
+				s, err := c.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					err = printJSON(p.out, s)
+				} else {
+					err = statusPage(&s).writeTo(p.out)
+				}
+				if err != nil {
+					return err
+				}
+				return verdict(&s)
+			})
+		},
+	}
+	a = p.newAsker(cmd)
+	return cmd
+}
+
+// verdict turns a status into an exit code; the page has said why.
+func verdict(s *api.Status) error {
+	for i := range s.Budgets {
+		if s.Epoch.Active && exceeds(&s.Budgets[i]) {
+			return &failure{code: exitBroken}
+		}
+	}
+	if !s.Ready {
+		return &failure{code: exitNotReady}
+	}
+	return nil
+}
+
+// exceeds reports whether the shares in the node's view add up to more than the
+// limit; a thousandth is the rounding of the figures.
+func exceeds(b *api.Budget) bool { return b.SumShare > b.Limit*1.001 }
+
+func statusPage(s *api.Status) *page {
+	p := &page{}
+	p.facts(
+		"node", fmt.Sprintf("%s of cluster %s, up %s, %s", s.Node, s.Cluster, span(s.Uptime), first(s.Version, "unknown version")),
+		"ready", readyWords(s),
+		"budget", keptWords(s),
+		"views", viewWords(s),
+		"config", epochWords(s),
+		"frozen", frozenWords(s),
+		"dropped", droppedWords(s.Dropped),
+	)
+	for i := range s.Budgets {
+		p.line("")
+		budgetPart(p, &s.Budgets[i])
+	}
+	return p
+}
+
+func readyWords(s *api.Status) string {
+	words := yesNo(s.Ready)
+	if s.Reason != "" {
+		words += ": " + s.Reason
+	}
+	switch s.Join {
+	case api.NeverJoined:
+		words += "; it has never met a peer: check gossip.seeds, keys and firewalls"
+	case api.LostPeers:
+		words += "; it lost its peers and keeps to its own base"
+	case api.Alone:
+		words += "; a cluster of one by configuration"
+	}
+	if s.Quarantine > 0 {
+		words += fmt.Sprintf("; quarantine for another %s, until loans of its former life are over", span(s.Quarantine))
+	} else if !s.Proved && s.Join != api.Alone {
+		words += "; no peer has vouched for it yet, so it may not use its own base"
+	}
+	return words
+}
+
+func keptWords(s *api.Status) string {
+	if len(s.Budgets) == 0 {
+		return "there are none"
+	}
+	var over []string
+	for i := range s.Budgets {
+		if b := &s.Budgets[i]; exceeds(b) {
+			over = append(over, fmt.Sprintf("%s: %s of %s", b.Name, rate(b.SumShare, b.Unit), rate(b.Limit, b.Unit)))
+		}
+	}
+	switch {
+	case len(over) > 0 && s.Epoch.Active:
+		return "BROKEN: the live nodes enforce more than the limit: " + list(over)
+	case len(over) > 0:
+		return "in transit: a new configuration is not in force everywhere yet: " + list(over)
+	}
+	shadow := ""
+	for i := range s.Budgets {
+		if s.Budgets[i].Shadow {
+			shadow = "; in shadow mode, refusing nothing: " + s.Budgets[i].Name
+		}
+	}
+	return fmt.Sprintf("kept: the live nodes enforce no more than the limit of %s%s", count(len(s.Budgets), "budget", "budgets"), shadow)
+}
+
+// viewWords says whether the live nodes see the same and name those that do not.
+func viewWords(s *api.Status) string {
+	live, listed := 0, 0
+	var differ, gone, refused, strangers []string
+	for i := range s.Members {
+		m := &s.Members[i]
+		switch {
+		case m.Refused != "":
+			refused = append(refused, fmt.Sprintf("%s (%s)", m.Name, m.Refused))
+		case !m.Listed:
+			strangers = append(strangers, m.Name)
+		}
+		if !m.Listed {
+			continue
+		}
+		listed++
+		switch {
+		case !m.Live && !m.Self:
+			gone = append(gone, m.Name)
+		default:
+			live++
+			if !m.Agrees && !m.Self {
+				differ = append(differ, m.Name)
+			}
+		}
+	}
+	words := fmt.Sprintf("agree, %d of %d nodes live", live, listed)
+	if s.Digests > 1 {
+		words = fmt.Sprintf("DIFFER: %d views among %d of %d nodes live; for a tick or two this is normal", s.Digests, live, listed)
+	}
+	for _, part := range []struct {
+		label string
+		names []string
+	}{{"other view", differ}, {"not live", gone}, {"refused", refused}, {"not listed", strangers}} {
+		if len(part.names) > 0 {
+			words += fmt.Sprintf("; %s: %s", part.label, list(part.names))
+		}
+	}
+	return words
+}
+
+func epochWords(s *api.Status) string {
+	e := &s.Epoch
+	words := fmt.Sprintf("epoch %d %s, ", e.Version, short(e.Hash))
+	switch {
+	case e.Active:
+		return words + "in force"
+	case e.Acked:
+		return words + "acknowledged, waiting for the others"
+	}
+	return words + "not acknowledged yet"
+}
+
+func short(hash string) string { return hash[:min(8, len(hash))] }
+
+func frozenWords(s *api.Status) string {
+	if s.Frozen {
+		return "YES: this node keeps to its own base; undo with subak unfreeze"
+	}
+	return ""
+}
+
+func droppedWords(dropped map[string]uint64) string {
+	var words []string
+	for reason, n := range dropped {
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%s %s", number(float64(n)), reason))
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+// budgetPart writes one budget as this node sees it.
+func budgetPart(p *page, b *api.Budget) {
+	notes := first(b.Mode, "unknown mode")
+	if b.Shadow {
+		notes += ", SHADOW: refuses nothing"
+	}
+	p.line("BUDGET %s: %s, burst %s, %s", b.Name, rate(b.Limit, b.Unit), span(b.BurstSeconds), notes)
+	p.line("  live nodes  enforce %s (%s), asked for %s", rate(b.SumShare, b.Unit), percent(b.SumShare, b.Limit), rate(b.SumDemand, b.Unit))
+	p.line("  this node   enforces %s = base in force %s%s", rate(b.Share, b.Unit), rate(b.Ceiling, b.Unit), loanWords(b))
+	var rows [][]string
+	for i := range b.Classes {
+		c := &b.Classes[i]
+		refusing := rate(c.RefusedRate, b.Unit)
+		if math.Round(c.RefusedRate*1000) == 0 {
+			refusing = "-"
+		}
+		rows = append(rows, []string{c.Name, rate(c.Reservation, b.Unit), rate(c.Demand, b.Unit), rate(c.Target, b.Unit), rate(c.Share, b.Unit), refusing,
+			number(float64(c.Admitted)), number(float64(c.Refused))})
+	}
+	p.table("  ", []string{"CLASS HERE", ">RESERVED OF ALL", ">DEMAND", ">TARGET", ">SHARE", ">REFUSING", ">ADMITTED", ">REFUSED"}, rows)
+}
+
+func loanWords(b *api.Budget) string {
+	words := ""
+	if b.Lent > 0 {
+		words += " - lent " + rate(b.Lent, b.Unit)
+	}
+	if b.Borrow > 0 {
+		words += " + borrowed " + rate(b.Borrow, b.Unit)
+	}
+	if b.Ceiling < b.Base*0.999 {
+		words += fmt.Sprintf("; configured base %s", rate(b.Base, b.Unit))
+	}
+	return words
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// page collects what a command prints for people and writes it at once.
+type page struct{ text strings.Builder }
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
+
+// facts writes label and text in two columns; labels with empty text are left
+// out.
+func (p *page) facts(pairs ...string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			p.line("%-9s %s", pairs[i], pairs[i+1])
+		}
+	}
+}
+
+// table writes aligned columns, numbers to the right: a header that starts with
+// > is that of a number.
+func (p *page) table(indent string, header []string, rows [][]string) {
+	width := make([]int, len(header))
+	cells := append([][]string{make([]string, len(header))}, rows...)
+	for i, h := range header {
+		cells[0][i] = strings.TrimPrefix(h, ">")
+	}
+	for _, row := range cells {
+		for i, cell := range row {
+			width[i] = max(width[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range cells {
+		line := indent
+		for i, cell := range row {
+			pad := strings.Repeat(" ", width[i]-len([]rune(cell)))
+			if strings.HasPrefix(header[i], ">") {
+				line += pad + cell + "  "
+			} else {
+				line += cell + pad + "  "
+			}
+		}
+		p.line("%s", strings.TrimRight(line, " "))
+	}
+}
+
+// writeTo writes the page without control characters: names and reasons come
+// from another process, which must not play with the terminal.
+func (p *page) writeTo(w io.Writer) error {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, p.text.String())
+	_, err := io.WriteString(w, clean)
+	return err
+}
+
+// rate writes a rate in a budget's unit to about four digits.
+func rate(x float64, unit string) string {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return "?"
+	case x < 0:
+		return "-"
+	case unit == "B/s":
+		return humanize.Bytes(uint64(math.Min(math.Round(x), 1e18))) + "/s"
+	}
+	return number(x) + "/s"
+}
+
+// number writes x >= 0 with as many decimals as matter.
+func number(x float64) string {
+	switch {
+	case x >= 1e15:
+		return fmt.Sprintf("%.3g", x)
+	case x >= 100 || x == math.Trunc(x):
+		return humanize.Comma(int64(math.Round(x)))
+	case x >= 1:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0")
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// percent writes part of whole.
+func percent(part, whole float64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*part/whole)
+}
+
+// span writes a time in seconds in the two largest units.
+func span(seconds float64) string {
+	if math.IsNaN(seconds) || seconds < 0 || seconds > 1e9 {
+		return "?"
+	}
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// millis writes a time in milliseconds; a negative one is unknown.
+func millis(ms float64) string {
+	switch {
+	case math.IsNaN(ms) || ms < 0:
+		return "-"
+	case ms >= 10_000:
+		return span(ms / 1000)
+	case ms >= 10:
+		return fmt.Sprintf("%.0fms", ms)
+	}
+	return fmt.Sprintf("%.1fms", ms)
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// list joins a few words, and says how many more there are.
+func list(words []string) string {
+	const most = 8
+	if len(words) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
+	}
+	return strings.Join(words, ", ")
+}

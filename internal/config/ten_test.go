@@ -1,0 +1,128 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Each file in testdata marks its mistakes: a line that ends in
+//
+//	# FAULT field: part of what is wrong; part of the mend
+//
+// must give exactly that fault, and no other line may give one.
+func TestEveryMistakeIsReportedOnceWithLineFieldAndMend(t *testing.T) {
+	for _, name := range []string{"ten.yaml", "cluster.yaml", "budgets.yaml", "listeners.yaml", "kinds.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			file := "testdata/" + name
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Load([]string{file}, nil, nil)
+			faults, _ := errors.AsType[Faults](err)
+			matchFaults(t, string(data), faults)
+			for _, f := range faults {
+				if want := fmt.Sprintf("%s:%d: %s: ", file, f.Line, f.Field); !strings.HasPrefix(f.Error(), want) || f.Mend == "" {
+					t.Errorf("%q: want it to begin %q and end with a mend", f.Error(), want)
+				}
+			}
+		})
+	}
+}
+
+// matchFaults compares faults with the marks in text.
+func matchFaults(t *testing.T, text string, faults Faults) {
+	t.Helper()
+	line := 0
+	for row := range strings.Lines(text) {
+		line++
+		for i, mark := range strings.Split(strings.TrimSpace(row), "# FAULT ") {
+			if i == 0 {
+				continue
+			}
+			field, rest, _ := strings.Cut(strings.TrimSpace(mark), ": ")
+			what, mend, _ := strings.Cut(rest, "; ")
+			found := false
+			for j, f := range faults {
+				if f.Line == line && f.Field == field && strings.Contains(f.What, what) && strings.Contains(f.Mend, mend) {
+					faults, found = append(faults[:j:j], faults[j+1:]...), true
+					break
+				}
+			}
+			if !found {
+				t.Errorf("line %d: no fault of %s with %q and mend %q", line, field, what, mend)
+			}
+		}
+	}
+	for _, f := range faults {
+		t.Errorf("unexpected fault: %v", f)
+	}
+}
+
+func TestTenMistakesGiveTenMessages(t *testing.T) {
+	_, err := Load([]string{"testdata/ten.yaml"}, nil, nil)
+	faults, _ := errors.AsType[Faults](err)
+	if len(faults) != 10 || len(strings.Split(err.Error(), "\n")) != 10 {
+		t.Errorf("got %d faults:\n%v", len(faults), err)
+	}
+}
+
+func TestBrokenYAMLGivesLineAndColumn(t *testing.T) {
+	cases := []struct{ name, text, want string }{
+		{"bracket", "cluster: {name: edge\nnodes: []\n", "x.yaml:2:"},
+		{"tab", "cluster:\n\tname: edge\n", "x.yaml:2:1: no valid YAML"},
+		{"two colons", "cluster:\n  name: a: b\n", "x.yaml:2:"},
+		{"empty", "", "x.yaml:1: the file is empty"},
+		{"comment only", "# nothing\n", "x.yaml:1: the file is empty"},
+		{"two documents", "a: 1\n---\nb: 2\n", "several YAML documents"},
+		{"a list", "- a\n- b\n", "x.yaml:1: is a list where a set of fields belongs"},
+		{"a text", "hello\n", "x.yaml:1: is a single value"},
+		{"deep brackets", "nodes: " + strings.Repeat("[", 5000), "nested too deeply"},
+		{"deep dashes", strings.Repeat("- ", 5000), "nested too deeply"},
+		{"long line", "a: " + strings.Repeat("x", 20000), "longer than 16 KiB"},
+		{"large", strings.Repeat("# x\n", 300_000), "larger than 1 MiB"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse("x.yaml", []byte(tc.text))
+			faults, _ := errors.AsType[Faults](err)
+			if len(faults) != 1 || !strings.Contains(faults[0].Error(), tc.want) {
+				t.Errorf("got %v, want one fault with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAliasesMayRepeatValuesButNotWithoutEnd(t *testing.T) {
+	text := `
+cluster: {name: edge}
+gossip: {seeds: ["a:1"]}
+nodes: [{name: a}, {name: b}]
+budgets:
+  - name: one
+    limit: 5/s
+    classes: &std [{name: hi, reserve: 50%}, {name: lo, reserve: 50%}]
+  - {name: two, limit: 7/s, classes: *std}
+`
+	c, err := Parse("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c.Budgets[0].Classes, c.Budgets[1].Classes); diff != "" {
+		t.Error(diff)
+	}
+	bomb := "budgets: [{classes: &c [" + strings.Repeat("{name: a},", 1000) + "]}]\n" +
+		"listeners: [" + strings.Repeat("{rules: *c},", 1000) + "]\n"
+	for name, text := range map[string]string{
+		"bomb": bomb, "circle": "nodes: &n [*n]", "unknown": "nodes: *n", "merge": "cluster: {<<: {name: a}}", "self": "cluster: &a *a",
+	} {
+		if _, err := Parse("x.yaml", []byte(text)); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
