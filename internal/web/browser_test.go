@@ -34,18 +34,12 @@ func browserPath(t *testing.T) string {
 	return ""
 }
 
-// browser is one Chromium with one tab, and everything the page complained of.
-type browser struct {
-	t   *testing.T
-	ctx context.Context
-
-	mu         sync.Mutex
-	complaints []string
-}
-
-func newBrowser(t *testing.T) *browser {
+// startBrowser starts one Chromium that lives until the test ends. The context
+// it returns is the parent of every tab.
+func startBrowser(t *testing.T) context.Context {
+	t.Helper()
 	path := browserPath(t)
-	deadline, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	deadline, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -54,8 +48,28 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.WSURLReadTimeout(30*time.Second))
 	allocator, stop := chromedp.NewExecAllocator(deadline, options...)
 	t.Cleanup(stop)
+	ctx, closeBrowser := chromedp.NewContext(allocator)
+	t.Cleanup(closeBrowser)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return ctx
+}
+
+// browser is one tab, and everything its page complained of.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+	url string // of the dashboard
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// newTab opens a tab that is closed when the test ends.
+func newTab(t *testing.T, parent context.Context) *browser {
 	b := &browser{t: t}
-	ctx, closeTab := chromedp.NewContext(allocator, chromedp.WithListener(b.listen))
+	ctx, closeTab := chromedp.NewContext(parent, chromedp.WithListener(b.listen))
 	t.Cleanup(closeTab)
 	b.ctx = ctx
 	b.size(1280, 900, false)
@@ -144,7 +158,7 @@ func (b *browser) wait(expression string) {
 // text is the visible text of the first element that selector finds.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
-	return evaluate[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))
+	return evaluate[string](b, fmt.Sprintf("(({ innerText, textContent }) => innerText ?? textContent)(document.querySelector(%q))", selector))
 }
 
 // shoot writes a picture of the whole page to $SUBAK_SCREENSHOTS, if set.
@@ -173,10 +187,10 @@ func evaluate[T any](b *browser, expression string) T {
 	return v
 }
 
-// open loads the page and waits for live data.
-func (b *browser) open(url string) {
+// open loads the dashboard and waits for live data.
+func (b *browser) open() {
 	b.t.Helper()
-	b.do(chromedp.Navigate(url))
+	b.do(chromedp.Navigate(b.url))
 	b.wait(`document.querySelector('#link')?.textContent === 'Live' && document.querySelector('#heat tbody tr')`)
 }
 

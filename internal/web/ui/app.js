@@ -197,5 +197,6 @@ byId('login-form').addEventListener('submit', (event) => {
   start();
 });
 document.addEventListener('visibilitychange', render);
+new ResizeObserver(render).observe(byId('flow'));
 setInterval(showLink, 500);
 start();

@@ -44,14 +44,6 @@ export function shortRate(n, unit) {
 // axisTitle is what the vertical axis of a plot counts.
 export const axisTitle = (unit) => (unit === 'B/s' ? 'bytes per second' : 'per second');
 
-// percent writes part of whole: 99.8 %.
-export function percent(part, whole) {
-  if (!(whole > 0)) return '?';
-  const p = (100 * part) / whole;
-  const text = p.toFixed(p >= 99.95 && p < 100.05 ? 0 : p >= 10 ? 1 : 2);
-  return text.replace(/\.0+$/, '') + NBSP + '%';
-}
-
 // span writes a length of time in milliseconds: 240 ms, 3.2 s, 4 min, 3 h 20 min, 5 d 3 h.
 export function span(ms) {
   if (!Number.isFinite(ms) || ms < 0) return '?';
@@ -86,6 +78,6 @@ export function ticks(max, n) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
   const out = [0];
-  while (out.at(-1) < max * 0.9999) out.push(step * out.length);
+  while (out.at(-1) < max * 0.9999) out.push(Number((step * out.length).toPrecision(12)));
   return out;
 }

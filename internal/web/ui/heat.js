@@ -11,7 +11,7 @@ const NOTES = {
   refused: 'Demand above the share: counted here for this node, estimated for the others.',
 };
 
-const DEEP = 0.64; // the level at which both colours of figures read equally well
+const TURN = 0.6;
 
 const value = (location, metric, k) => location[metric]?.[k] ?? 0;
 const sum = (location, metric) => (location[metric] ?? []).reduce((a, b) => a + b, 0);
@@ -20,13 +20,14 @@ const sum = (location, metric) => (location[metric] ?? []).reduce((a, b) => a + 
 // wash out all others.
 export const heat = (v, max) => (max > 0 && v > 0 ? Math.sqrt(Math.min(1, v / max)) : 0);
 
-// paint sets a cell's colour. The scale has two halves, pale to strong and strong
-// to deep; from data-deep on, the figure's colour is the other one.
+// paint sets a cell's colour. The scale has two parts, pale to strong up to TURN
+// and strong to deep from there. The strong colour in the middle is one on which
+// dark and light figures read equally well, and there the figures turn.
 export function paint(node, level) {
-  const upper = level > 0.5;
-  node.style.setProperty('--v', `${Math.round((upper ? level - 0.5 : level) * 200)}%`);
-  attr(node, 'data-upper', upper ? '' : null);
-  attr(node, 'data-deep', level > DEEP ? '' : null);
+  const deep = level > TURN;
+  const part = deep ? (level - TURN) / (1 - TURN) : level / TURN;
+  node.style.setProperty('--v', `${Math.round(part * 100)}%`);
+  attr(node, 'data-deep', deep ? '' : null);
 }
 
 // Heat draws budget b. choose(node, class) is called on a click.

@@ -26,6 +26,7 @@ function trouble(m) {
 function view(m) {
   if (m.self) return { level: 'ok', words: 'this view' };
   if (!m.digest) return { level: 'idle', words: 'unknown' };
+  if (!m.live) return { level: 'idle', words: 'not fresh' };
   return m.agrees ? { level: 'ok', words: 'agrees' } : { level: 'warn', words: 'differs' };
 }
 

@@ -185,6 +185,6 @@ export class Plot {
     const p = this.samples.points.at(-1);
     if (!p) return 'No samples yet';
     return `Last ${this.span / 60_000} min. Now: limit ${rate(p.limit, this.unit)}, sum of shares ${rate(p.share, this.unit)}, ` +
-      `sum of demand ${rate(p.demand, this.unit)}. Arrow keys move through time.`;
+      `sum of demand ${rate(p.demand, this.unit)}.`;
   }
 }

@@ -2,7 +2,7 @@
 // node ready. judge is pure; show draws it.
 
 import { byId, el, keyed, setIcon, text, attr } from './dom.js';
-import { names, percent, rate, span } from './format.js';
+import { names, rate, span } from './format.js';
 
 // Shares are read from rows of different age, so the sum seen may be over the
 // limit for a moment while the sum enforced is not. Only a lasting excess counts.
@@ -77,7 +77,7 @@ function overload(status) {
   const over = (status.budgets ?? []).filter((b) => b.limit > 0 && b.sum_demand > b.limit * 1.01);
   if (!over.length) return ', nothing is short';
   if (status.budgets.length > 1) return `, ${over.length} of them short: demand is over the limit`;
-  return ` under overload: demand is ${percent(over[0].sum_demand, over[0].limit)} of the limit`;
+  return ` under overload: demand is ${Math.round((100 * over[0].sum_demand) / over[0].limit)}\u00a0% of the limit`;
 }
 
 const RANK = { ok: 0, idle: 1, warn: 2, bad: 3 };
