@@ -274,6 +274,15 @@ func (s *nodeSet) add(id NodeID) {
 	(*s)[id] = true
 }
 
+func (s nodeSet) count() (n int) {
+	for _, in := range s {
+		if in {
+			n++
+		}
+	}
+	return n
+}
+
 // addMembers adds the members of e and of its parent.
 func (s *nodeSet) addMembers(e *Epoch) {
 	for _, m := range e.Roster {

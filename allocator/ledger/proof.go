@@ -135,20 +135,18 @@ func (l *Ledger) tryProve() {
 	if l.proved {
 		return
 	}
-	have, candidates := 0, 0
-	for k := range l.peers {
-		if l.mayWitness(NodeID(k)) {
-			candidates++
-			if l.witnesses(NodeID(k)) {
-				have++
-			}
+	candidates := l.witnessCandidates()
+	have := 0
+	for k := range candidates {
+		if candidates[k] && l.witnesses(NodeID(k)) {
+			have++
 		}
 	}
 	if have < l.witnessesNeeded(candidates) {
 		return
 	}
-	for k := range l.peers {
-		if !l.mayWitness(NodeID(k)) || !l.witnesses(NodeID(k)) {
+	for k := range candidates {
+		if !candidates[k] || !l.witnesses(NodeID(k)) {
 			continue
 		}
 		for x, h := range l.peers[k].row.Heard {
@@ -161,26 +159,6 @@ func (l *Ledger) tryProve() {
 	l.changed()
 }
 
-// mayWitness reports whether k has to acknowledge whatever might replace the
-// current epoch, so that its word binds: a member of the epoch and of its
-// parent (trap 22). Once this node has activated the epoch, so that everybody
-// concerned carries its roster along, the roster alone decides; and if the
-// roster is this node alone, nothing follows the epoch without it, so the
-// parent's members decide.
-func (l *Ledger) mayWitness(k NodeID) bool {
-	if k == l.cfg.Self {
-		return false
-	}
-	member := l.position[k] >= 0
-	switch {
-	case l.act == l.cur.ID:
-		return member
-	case len(l.cur.Roster) == 1 && l.selfPos == 0:
-		return l.parent.has(k)
-	}
-	return member && l.parent.has(k)
-}
-
 // witnesses reports whether k's newest row vouches: under the current epoch, by
 // a node with memory, which merged or was told of this life.
 func (l *Ledger) witnesses(k NodeID) bool {
@@ -188,27 +166,63 @@ func (l *Ledger) witnesses(k NodeID) bool {
 	return r != nil && r.Epoch == l.cur.ID && !r.Recovering && r.heardOf(l.cfg.Self).Inc == l.inc
 }
 
-// witnessesNeeded is the quorum: a strict majority of the roster and of its
-// parent's, this node not counting for itself, but never more than there are
-// candidates.
+// witnessCandidates are the nodes that have to acknowledge whatever might
+// replace the current epoch, so that their word binds: the members of both the
+// epoch and its parent (trap 22). Once this node has activated the epoch,
+// everybody concerned carries its roster along and membership in it is enough.
+// If the epoch has one or two members and none but this node is of the parent,
+// no child of the epoch can do without this node (nobody of two can be forced
+// out), and the parent's members decide about siblings.
+func (l *Ledger) witnessCandidates() nodeSet {
+	var both, roster nodeSet
+	for _, m := range l.cur.Roster {
+		if m.ID == l.cfg.Self {
+			continue
+		}
+		roster.add(m.ID)
+		if l.parent.has(m.ID) {
+			both.add(m.ID)
+		}
+	}
+	switch {
+	case l.act == l.cur.ID:
+		return roster
+	case len(both) == 0 && len(l.cur.Roster) <= 2 && l.selfPos >= 0:
+		p := append(nodeSet(nil), l.parent...)
+		if p.has(l.cfg.Self) {
+			p[l.cfg.Self] = false
+		}
+		return p
+	}
+	return both
+}
+
+// witnessesNeeded is the quorum: a strict majority of the roster and, before
+// activation, of its parent's, this node not counting for itself, but never more
+// than there are candidates.
 //
 // One witness would do only in a cluster that never forces anybody out. With
 // one, a later forced removal could name this node's former life and the one
 // witness (both statements true), and nobody left would know of this life; a
 // majority cannot be forced out together (E6).
 //
-// A roster of one with its memory on disk needs no witness: nobody else was
-// ever asked. Without memory it is never proved: it might have had company
-// (A6); it starts by bootstrap, or stays without a base.
-func (l *Ledger) witnessesNeeded(candidates int) int {
-	if !l.recovering && l.aloneConcerned() {
-		return 0
+// A node that remembers and is the only one ever asked needs no witness: nobody
+// could have gone on without it. Without memory it is never proved: it might
+// have had company (A6); it starts by bootstrap, or stays without a base.
+func (l *Ledger) witnessesNeeded(candidates nodeSet) int {
+	n := candidates.count()
+	if n == 0 {
+		small := len(l.cur.Roster) <= 2 && l.selfPos >= 0 || l.aloneConcerned()
+		if !l.recovering && small {
+			return 0
+		}
+		return 1
 	}
 	need := len(l.cur.Roster)/2 + 1
 	if l.act != l.cur.ID {
-		need = max(need, len(l.cur.ParentRoster)/2+1)
+		need = max(need, l.parent.count()/2+1)
 	}
-	return max(1, min(need, candidates))
+	return min(need, n)
 }
 
 // aloneConcerned reports that nobody else takes part in the current epoch.

@@ -35,13 +35,7 @@ func (l *Ledger) Publish(now int64, seqHint uint64) *Row {
 		Digest: l.digest, Group: l.cfg.Group,
 		Heard: l.heardVector(), Sections: make([]Section, l.listed),
 	}
-	n := 0
-	for _, in := range l.wait {
-		if in {
-			n++
-		}
-	}
-	r.Extra = make([]NodeID, 0, n)
+	r.Extra = make([]NodeID, 0, l.wait.count())
 	for k, in := range l.wait {
 		if in {
 			r.Extra = append(r.Extra, NodeID(k))
