@@ -1,0 +1,114 @@
+package demo
+
+import (
+	"math"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"subak/testbed/load"
+)
+
+func sum(rates []float64) (s float64) {
+	for _, r := range rates {
+		s += r
+	}
+	return s
+}
+
+func TestTheScriptHasAMinuteOfTheStoryItTells(t *testing.T) {
+	p := script(1000, 1)
+	if p.length() != time.Minute {
+		t.Errorf("length %v, want a minute", p.length())
+	}
+	want := []struct {
+		name                 string
+		confirmed, uncleared float64
+		kill, start          int
+	}{
+		{"calm", 350, 200, -1, -1},
+		{"flood", 350, 1700, -1, -1},
+		{"crowd", 850, 1700, -1, -1},
+		{"kill", 850, 1700, 1, -1},
+		{"back", 850, 1700, -1, 1},
+	}
+	for i, w := range want {
+		ph := p.phases[i]
+		if ph.name != w.name || ph.kill != w.kill || ph.start != w.start ||
+			math.Abs(sum(ph.rates[confirmed])-w.confirmed) > 1e-6 || math.Abs(sum(ph.rates[uncleared])-w.uncleared) > 1e-6 {
+			t.Errorf("phase %d is %+v, want %+v", i, ph, w)
+		}
+	}
+	// Calm must be calm: every cell below its own base.
+	for k := range p.classes {
+		for i := range p.nodes {
+			if d, b := p.phases[0].rates[k][i], p.base(k, i); d > 0.9*b {
+				t.Errorf("calm: %s at %s offers %.0f of its base of %.0f", p.classes[k].name, p.nodes[i].name, d, b)
+			}
+		}
+	}
+}
+
+func TestTheBasesAddUpToTheLimit(t *testing.T) {
+	p := script(1234, 1)
+	total := 0.0
+	for k := range p.classes {
+		for i := range p.nodes {
+			total += p.base(k, i)
+		}
+	}
+	if math.Abs(total-1234) > 1e-6 {
+		t.Errorf("bases add up to %g", total)
+	}
+}
+
+func TestTheBoundIsTheOneOfTheDesign(t *testing.T) {
+	p := script(1000, 1)
+	// 1000*(1 + 0.2) for the window and its burst, 10 buckets; then 5 ms of spread.
+	if got := p.bound(time.Second, 0); got != 1210 {
+		t.Errorf("bound of 1 s = %d, want 1210", got)
+	}
+	if got := p.bound(100*time.Millisecond, 5*time.Millisecond); got != 315 {
+		t.Errorf("bound of 100 ms = %d, want 315", got)
+	}
+}
+
+func TestTheScriptIsALoadTheGeneratorTakes(t *testing.T) {
+	for _, scale := range []float64{0.2, 1, 3} {
+		p := script(1000, scale)
+		cfg := load.Config{Phases: p.loadPhases(), Streams: p.streams([]string{"127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1", "127.0.0.4:1", "127.0.0.5:1"})}
+		if err := cfg.Validate(); err != nil {
+			t.Error(err)
+		}
+		if s := cfg.Streams[len(p.nodes)*uncleared+floodAt]; s.Name != "ams/uncleared" || s.URL != "http://127.0.0.1:1/uncleared/item" || s.Rates[1] < 1500 {
+			t.Errorf("the flood is %+v", s)
+		}
+	}
+}
+
+func TestFreePortsAreFreeForBothProtocolsAndOutOfTheWay(t *testing.T) {
+	ports, err := freePorts("127.0.0.3", 5, rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, a := range ports {
+		host, port, err := net.SplitHostPort(a)
+		if err != nil || host != "127.0.0.3" || seen[port] {
+			t.Errorf("address %s (%v) among %v", a, err, ports)
+		}
+		seen[port] = true
+		if err := tryListen(a); err != nil {
+			t.Error(err)
+		}
+	}
+	taken, err := net.ListenPacket("udp", "127.0.0.3:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if tryListen(taken.LocalAddr().String()) == nil {
+		t.Error("a port in use for UDP counts as free")
+	}
+}
