@@ -56,7 +56,7 @@ func TestLongPartitionHealsWithinAMinute(t *testing.T) {
 		}
 		c.net.setRule(func(s, d string) link { return link{delay: 20 * time.Millisecond, cut: side[s] != side[d]} })
 		c.within(3*time.Minute, "each side sees itself only", c.see(size/2-1))
-		time.Sleep(5 * time.Minute) // longer than all time-outs, memberlist has forgotten the dead
+		time.Sleep(2 * time.Minute) // longer than all time-outs: memberlist has forgotten the dead
 		c.net.setRule(func(string, string) link { return link{delay: 20 * time.Millisecond} })
 		t.Logf("one cluster again after %v", c.within(time.Minute, "one cluster", c.see(size-1)))
 		c.stop()
@@ -115,7 +115,7 @@ func TestAllRestartedNodesSeeEachOtherWithin30s(t *testing.T) {
 			for i := range 8 {
 				c.kill(i + 10*round)
 			}
-			time.Sleep(20 * time.Second)
+			time.Sleep(12 * time.Second)
 			for i := range size {
 				if c.nodes[i] != nil {
 					c.kill(i)

@@ -189,14 +189,21 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 // refuse counts, and logs the first time per peer.
 func (g *Gossip) refuse(name string, n *memberlist.Node, fp uint64, reason string) {
 	g.metrics.refused.WithLabelValues(reason).Inc()
-	if !g.peers.refuse(name, n, fp, reason, time.Now()) {
+	text := "peer refused: it has another set of budgets"
+	switch g.peers.refuse(name, n, fp, reason, time.Now()) {
+	case refusedKnown:
 		return
+	case refusedClash:
+		if ok, _ := g.limit.allow("clash "+name, refuseEvery); !ok {
+			return
+		}
+		text = "stranger refused that bears a member's name: it has another set of budgets"
 	}
 	addr := ""
 	if n != nil {
 		addr = n.Address()
 	}
-	g.log.Warn("peer refused: it has another set of budgets", "peer", name, "addr", addr, "reason", reason,
+	g.log.Warn(text, "peer", name, "addr", addr, "reason", reason,
 		"fingerprint", fmt.Sprintf("%016x", fp), "ours", fmt.Sprintf("%016x", g.cfg.Fingerprint))
 }
 

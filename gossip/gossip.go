@@ -85,8 +85,9 @@ type Gossip struct {
 	rng   *rand.Rand
 
 	ml      atomic.Pointer[memberlist.Memberlist] // replaced when the node moves
+	moveMu  sync.Mutex                            // guards bound and adv once New is done
 	bound   netip.AddrPort                        // invalid with a foreign transport
-	adv     netip.AddrPort                        // what is announced; owned by New, then by moveLoop
+	adv     netip.AddrPort                        // what is announced
 	self    atomic.Pointer[string]                // g.adv, or what a foreign transport says
 	offline atomic.Bool                           // ml is shut down, see move
 	running atomic.Bool

@@ -21,7 +21,7 @@ const (
 	// isolatedEvery is how often isolation is logged (lesson O15).
 	isolatedEvery = time.Minute
 	watchEvery    = time.Second
-	pingTick      = 250 * time.Millisecond
+	pingTick      = 500 * time.Millisecond
 	maxPings      = 16
 	moveEvery     = 30 * time.Second
 )
@@ -241,17 +241,24 @@ func (g *Gossip) moveLoop() {
 		return
 	}
 	for g.pause(g.jitter(moveEvery)) {
-		adv, err := advertised(g.ctx, g.lookup, g.cfg.Advertise, g.bound)
-		if err != nil {
-			if ok, suppressed := g.limit.allow("advertise", isolatedEvery); ok && g.ctx.Err() == nil {
-				g.log.Warn("advertised address cannot be resolved; keeping the old one", "error", err, "suppressed", suppressed)
-			}
-			continue
-		}
-		if (adv != g.adv || g.offline.Load()) && g.move(adv) {
+		if g.follow() {
 			g.rejoinSeed()
 		}
 	}
+}
+
+// follow resolves the advertised name, moves if it has to, and says whether it did.
+func (g *Gossip) follow() bool {
+	g.moveMu.Lock()
+	defer g.moveMu.Unlock()
+	adv, err := advertised(g.ctx, g.lookup, g.cfg.Advertise, g.bound)
+	if err != nil {
+		if ok, suppressed := g.limit.allow("advertise", isolatedEvery); ok && g.ctx.Err() == nil {
+			g.log.Warn("advertised address cannot be resolved; keeping the old one", "error", err, "suppressed", suppressed)
+		}
+		return false
+	}
+	return (adv != g.adv || g.offline.Load()) && g.move(adv)
 }
 
 func isLiteral(hostport string) bool {

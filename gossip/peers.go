@@ -172,16 +172,30 @@ func (t *peerTable) allGone(now time.Time) {
 	t.publishLocked()
 }
 
+// finding is what refuse made of a proof.
+type finding uint8
+
+const (
+	refusedKnown finding = iota
+	refusedNews          // the first proof against this peer
+	refusedClash         // about a stranger that bears a live member's name: the member stays
+)
+
 // refuse notes proof that a node must not be spoken to. n may be nil if only
-// the name is known. It says whether that is news, to be logged once.
-func (t *peerTable) refuse(name string, n *memberlist.Node, fingerprint uint64, reason string, now time.Time) (news bool) {
+// the name is known. A live member is refused only if the proof is about its own
+// address: a stranger of the same name (say, a copy of the cluster for tests)
+// must not cut it off.
+func (t *peerTable) refuse(name string, n *memberlist.Node, fingerprint uint64, reason string, now time.Time) finding {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.entryLocked(name)
 	if p == nil {
-		return false
+		return refusedKnown
 	}
-	news = p.refused == ""
+	if p.member && (n == nil || n.Address() != p.node.Address()) {
+		return refusedClash
+	}
+	news := p.refused == ""
 	if news {
 		p.since = now
 	}
@@ -189,10 +203,11 @@ func (t *peerTable) refuse(name string, n *memberlist.Node, fingerprint uint64, 
 	if n != nil && !p.member {
 		p.node, p.state = copyNode(n), Alive
 	}
-	if news {
-		t.publishLocked()
+	if !news {
+		return refusedKnown
 	}
-	return news
+	t.publishLocked()
+	return refusedNews
 }
 
 // entryLocked finds or makes an entry; nil if the table is full of peers that
@@ -229,6 +244,7 @@ func (t *peerTable) evictLocked() bool {
 func (t *peerTable) expire(now time.Time) (forgotten []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	changed := false
 	for name, p := range t.byName {
 		last := p.since
 		if p.refused != "" {
@@ -239,10 +255,12 @@ func (t *peerTable) expire(now time.Time) (forgotten []string) {
 			forgotten = append(forgotten, name)
 		}
 		if p.member && p.refused != "" && now.Sub(p.refusedAt) > refusedFor {
-			p.refused = ""
+			p.refused, changed = "", true
 		}
 	}
-	t.publishLocked()
+	if changed {
+		t.publishLocked()
+	}
 	return forgotten
 }
 
@@ -344,7 +362,7 @@ func (t *peerTable) duePings(now time.Time, every time.Duration, n int) (due []t
 		}
 		p.nextPing = now.Add(every)
 		if p.rttCount < rttSamples { // a new peer: learn its distance soon
-			p.nextPing = now.Add(min(every, time.Second))
+			p.nextPing = now.Add(min(every, 2*time.Second))
 		}
 		due = append(due, tg)
 	}

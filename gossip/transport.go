@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -11,6 +12,17 @@ import (
 
 	"github.com/hashicorp/memberlist"
 )
+
+const (
+	// maxInbound bounds accepted streams. Push/pulls last a few round trips, and
+	// whoever is turned away comes again within seconds.
+	maxInbound = 128
+	// maxStreamBytes bounds what is read from one stream: the state blob and
+	// the list of members fit, and an unauthenticated length of 20 MB does not.
+	maxStreamBytes = MaxState + 2<<20
+)
+
+var errStreamTooLong = errors.New("gossip stream: over the limit")
 
 // transport stands between memberlist and the network. It counts bytes, gives
 // the advertised address, and knows every open stream, so that closing it ends
@@ -28,6 +40,7 @@ type transport struct {
 
 	mu    sync.Mutex
 	conns map[*trackedConn]struct{} // guarded by mu; nil once closed
+	in    int                       // accepted ones among conns, guarded by mu
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
@@ -75,9 +88,9 @@ func (t *transport) forward() {
 	for {
 		select {
 		case c := <-t.inner.StreamCh():
-			tracked, err := t.track(c)
+			tracked, err := t.track(c, true)
 			if err != nil {
-				continue
+				continue // closed by track
 			}
 			select {
 			case t.streams <- tracked:
@@ -122,7 +135,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	if err != nil {
 		return nil, err
 	}
-	return t.track(c)
+	return t.track(c, false)
 }
 
 // dialTCP is memberlist's own dialling, made to end when the transport closes.
@@ -167,13 +180,22 @@ func (t *transport) drain(down <-chan struct{}) {
 	}
 }
 
-func (t *transport) track(c net.Conn) (*trackedConn, error) {
-	tc := &trackedConn{Conn: c, t: t}
+// track takes charge of a stream, or closes it.
+func (t *transport) track(c net.Conn, accepted bool) (*trackedConn, error) {
+	tc := &trackedConn{Conn: c, t: t, accepted: accepted, left: maxStreamBytes}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.conns == nil {
 		_ = c.Close()
 		return nil, net.ErrClosed
+	}
+	if accepted {
+		if t.in >= maxInbound {
+			t.metrics.refused.WithLabelValues(reasonBusy).Inc()
+			_ = c.Close()
+			return nil, net.ErrClosed
+		}
+		t.in++
 	}
 	t.conns[tc] = struct{}{}
 	return tc, nil
@@ -181,11 +203,17 @@ func (t *transport) track(c net.Conn) (*trackedConn, error) {
 
 type trackedConn struct {
 	net.Conn
-	t *transport
+	t        *transport
+	accepted bool
+	left     int // bytes that may still be read; one reader at a time
 }
 
 func (c *trackedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+	if c.left <= 0 {
+		return 0, errStreamTooLong
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
 	c.t.metrics.wireBytes.WithLabelValues("in", "tcp").Add(float64(n))
 	return n, err
 }
@@ -196,9 +224,15 @@ func (c *trackedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Close may be called more than once.
 func (c *trackedConn) Close() error {
 	c.t.mu.Lock()
-	delete(c.t.conns, c) // no-op on the nil map of a closed transport
+	if _, open := c.t.conns[c]; open {
+		delete(c.t.conns, c)
+		if c.accepted {
+			c.t.in--
+		}
+	}
 	c.t.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -181,7 +181,7 @@ func (d *Decoder) heard(row *ledger.Row, f *rowFrame) error {
 			continue
 		}
 		h := ledger.Heard{Inc: binary.BigEndian.Uint64(incs[8*ref:]), Seq: unzigzag(row.Seq, code-1)}
-		if h.Inc == 0 || h.Seq == 0 || h.Seq > MaxValue {
+		if h.Inc == 0 || h.Seq > MaxValue {
 			r.fail(ReasonRange, "heard")
 		}
 		row.Heard[id] = h

@@ -199,7 +199,7 @@ func (e *Encoder) putHeard(r *ledger.Row, n *names) error {
 				h.Inc = r.Inc // so that quiet nodes share one vector
 			}
 		} else {
-			if h.Inc == 0 || h.Seq == 0 || h.Seq > MaxValue {
+			if h.Inc == 0 || h.Seq > MaxValue {
 				return malformed(ReasonRange, "heard")
 			}
 			any = true

@@ -32,8 +32,7 @@ func TestFieldsOfALaterMinorAreSkipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, now := receiver(), receiver()
-		old.dec.vectors, now.dec.vectors = from.vectors, from.vectors
+		old, now := receiverWith(from), receiverWith(from)
 		want, err := old.dec.Decode(p)
 		if err != nil {
 			t.Fatalf("packet %d: %v", k, err)

@@ -12,8 +12,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
-		to := receiver()
-		to.dec.vectors = from.vectors
+		to := receiverWith(from)
 		m, err := to.dec.Decode(packet)
 		if err != nil {
 			if ReasonOf(err) == ReasonOther || m.Row != nil {
@@ -42,8 +41,7 @@ func FuzzPeek(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		h, peekErr := Peek(packet)
-		to := receiver()
-		to.dec.vectors = from.vectors
+		to := receiverWith(from)
 		m, err := to.dec.Decode(packet)
 		if err == nil && (peekErr != nil || h.Kind != m.Kind) {
 			t.Fatalf("decoded %v, peeked %v with %v", m.Kind, h.Kind, peekErr)
