@@ -8,7 +8,8 @@ import (
 
 // retryTable remembers, for a bounded number of refused requests, until when
 // each was told to stay away. One word per entry: the high half is a tag of the
-// key, the low half the instant in grains, modulo 2^32. A pair of neighbouring
+// key, the low half the instant in grains, modulo 2^32 (497 days; a mark left
+// alone for exactly that long seems alive again for its few seconds). A pair of neighbouring
 // words is one set; in a full set the mark that ends sooner goes. A lost mark
 // makes a retry count as new, a clash of tags (1 in 2^32) makes a new request
 // count as a retry; neither touches admission.
@@ -41,7 +42,7 @@ func (t *retryTable) set(key uint64) (a, b *atomic.Uint64) {
 // left returns the grains until a word's mark ends; 0 when it is over or empty.
 func left(now int64, w uint64) uint32 {
 	d := uint32(w) - uint32(now/retryGrain)
-	if w == 0 || d > retryMax { // over, or older than the wrap of the clock
+	if w == 0 || d > retryMax {
 		return 0
 	}
 	return d

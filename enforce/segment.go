@@ -204,7 +204,7 @@ func clean(now int64, steps []Step, classes int) []Step {
 		out = append(out, Step{st.Until, min(max(st.Total, 0), MaxRate), cs})
 		last = st.Until
 	}
-	if last != math.MaxInt64 {
+	if last != math.MaxInt64 || len(out) == 0 {
 		out = append(out, Step{Until: math.MaxInt64, Classes: rates[:classes:classes]})
 	}
 	return out

@@ -1,0 +1,271 @@
+package enforce_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"subak/allocator"
+	"subak/enforce"
+)
+
+const sub = 50 * ms // the sub-tick
+
+// arrivals draws Poisson arrivals of equal cost at a rate per second.
+type arrivals struct {
+	rng  *rand.Rand
+	next float64 // seconds
+}
+
+func (a *arrivals) until(now int64, perSecond float64, cost int64) (units int64) {
+	end := float64(now) / 1e9
+	if perSecond == 0 {
+		a.next = end
+		return 0
+	}
+	if a.next == 0 {
+		a.next = a.rng.ExpFloat64() / perSecond
+	}
+	for a.next < end {
+		units += cost
+		a.next += a.rng.ExpFloat64() / perSecond
+	}
+	return units
+}
+
+func poisson(seed uint64) *arrivals { return &arrivals{rng: rand.New(rand.NewPCG(seed, 1))} }
+
+func offBy(got allocator.Rate, want float64) float64 {
+	return math.Abs(float64(got)/1e6-want) / want
+}
+
+func TestStepIsPublishedAtOnceAndSettlesWithinTwoTicks(t *testing.T) {
+	const rate = 20_000
+	var worst, sum float64
+	const seeds = 50
+	for seed := range uint64(seeds) {
+		e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(seed)
+		start := 2*sec + int64(seed)*ms // anywhere inside a sub-tick
+		now, first := int64(0), int64(0)
+		e.Update(now, 0)
+		a.next = float64(start) / 1e9
+		var got allocator.Rate
+		for now < start+2*200*ms {
+			now += sub
+			var n int64
+			if now > start {
+				n = a.until(now, rate, 1)
+			}
+			var jumped bool
+			if got, jumped = e.Update(now, n); jumped && first == 0 && got >= 3*rate/4*allocator.Unit {
+				first = now
+			}
+		}
+		if first == 0 || first > start+2*sub {
+			t.Errorf("seed %d: jump published %v after the step", seed, time.Duration(first-start))
+		}
+		off := offBy(got, rate)
+		worst, sum = max(worst, off), sum+off
+	}
+	// 7 whole sub-ticks hold 7000 arrivals: sigma is 1.2 %, whatever one does.
+	if mean := sum / seeds; mean > 0.012 || worst > 0.045 {
+		t.Errorf("after two ticks off by %.2f %% on average, %.2f %% at worst", 100*mean, 100*worst)
+	}
+}
+
+func TestStepOfSteadyTrafficIsWithinOnePercentAfterTwoTicks(t *testing.T) {
+	for _, to := range []int64{1000, 10, 400} { // units per sub-tick
+		e := enforce.NewEstimator(enforce.EstimatorConfig{})
+		now := int64(0)
+		feed := func(n int64, times int) (got allocator.Rate) {
+			for range times {
+				now += sub
+				got, _ = e.Update(now, n)
+			}
+			return got
+		}
+		e.Update(now, 0)
+		feed(200, 40)
+		if got := feed(to, 8); offBy(got, float64(to)*20) > 0.01 {
+			t.Errorf("to %d a sub-tick: published %d", to, got)
+		}
+	}
+}
+
+func TestFallToNothingIsFollowedAtOnce(t *testing.T) {
+	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(3)
+	now := int64(0)
+	e.Update(now, 0)
+	for range 100 {
+		now += sub
+		e.Update(now, a.until(now, 20_000, 1))
+	}
+	now += sub
+	if got, jumped := e.Update(now, 0); got != 0 || !jumped {
+		t.Fatalf("published %d (jumped %v) one sub-tick after the end, want 0", got, jumped)
+	}
+	if got, why := e.Demand(now); got != 0 || why != enforce.ReportedZero {
+		t.Fatalf("demand %d, %v", got, why)
+	}
+}
+
+func TestSteadyNoiseHardlyChangesWhatIsPublished(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		draw  func(*arrivals, int64) int64
+		most  int // changes in 30 s after settling
+		jumps int
+		off   float64
+		want  float64
+	}{
+		{"1 % noise", func(a *arrivals, _ int64) int64 { return int64(1000 * (1 + 0.01*a.rng.NormFloat64())) }, 3, 0, 0.021, 20_000},
+		{"Poisson at 20000/s", func(a *arrivals, now int64) int64 { return a.until(now, 20_000, 1) }, 12, 1, 0.04, 20_000},
+		{"Poisson at 1000/s", func(a *arrivals, now int64) int64 { return a.until(now, 1000, 1) }, 110, 2, 0.2, 1000},
+		{"Poisson at 20/s does not jump at every arrival", func(a *arrivals, now int64) int64 { return a.until(now, 20, 1) }, 600, 3, 0.8, 20},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(9)
+			now := int64(0)
+			e.Update(now, 0)
+			var last allocator.Rate
+			changes, jumps := 0, 0
+			var worst float64
+			for i := range 700 {
+				now += sub
+				got, jumped := e.Update(now, tc.draw(a, now))
+				if i < 100 {
+					last = got
+					continue
+				}
+				if got != last {
+					changes++
+				}
+				if jumped {
+					jumps++
+				}
+				worst = max(worst, offBy(got, tc.want))
+				last = got
+			}
+			if changes > tc.most || jumps > tc.jumps || worst > tc.off {
+				t.Errorf("%d changes, %d jumps, off by %.3f at worst", changes, jumps, worst)
+			}
+		})
+	}
+}
+
+// Requests of 10,000 units each are as noisy as their number, not their sum.
+func TestDearRequestsDoNotLookLikeJumps(t *testing.T) {
+	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(5)
+	now, jumps := int64(0), 0
+	e.Update(now, 0)
+	var got allocator.Rate
+	for i := range 1000 {
+		now += sub
+		var jumped bool
+		if got, jumped = e.Update(now, a.until(now, 500, 10_000)); jumped && i > 100 {
+			jumps++
+		}
+	}
+	if jumps > 5 {
+		t.Errorf("%d jumps in 45 s", jumps)
+	}
+	if offBy(got, 5e6) > 0.2 {
+		t.Errorf("published %d, want about 5e12", got)
+	}
+}
+
+func TestModerateStepIsFollowedWithinASecond(t *testing.T) {
+	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(11)
+	now := int64(0)
+	e.Update(now, 0)
+	for range 100 {
+		now += sub
+		e.Update(now, a.until(now, 20_000, 1))
+	}
+	var got allocator.Rate
+	for range 20 {
+		now += sub
+		got, _ = e.Update(now, a.until(now, 22_500, 1))
+	}
+	if offBy(got, 22_500) > 0.03 {
+		t.Fatalf("published %d a second after the step to 22500/s", got)
+	}
+}
+
+// Lesson O14: silence is not zero.
+func TestSilenceDecaysByHalvesAndIsToldApartFromZero(t *testing.T) {
+	e := enforce.NewEstimator(enforce.EstimatorConfig{})
+	if got, why := e.Demand(0); got != 0 || why != enforce.NoReport {
+		t.Fatalf("before any report: %d, %v", got, why)
+	}
+	now := int64(0)
+	e.Update(now, 0)
+	for range 40 {
+		now += sub
+		e.Update(now, 50)
+	}
+	full := 1000 * allocator.Unit
+	for _, tc := range []struct {
+		after int64
+		want  allocator.Rate
+		why   enforce.Report
+	}{
+		{0, full, enforce.Fresh},
+		{sec, full, enforce.Fresh},
+		{sec + 1, full, enforce.Stale},
+		{3*sec - 1, full, enforce.Stale},
+		{3 * sec, full / 2, enforce.Stale},
+		{5 * sec, full / 4, enforce.Stale},
+		{1e15, 0, enforce.Stale},
+	} {
+		if got, why := e.Demand(now + tc.after); got != tc.want || why != tc.why {
+			t.Errorf("%v after the last report: %d, %v; want %d, %v", time.Duration(tc.after), got, why, tc.want, tc.why)
+		}
+	}
+	now += 60 * sec // reports come back: one long interval
+	if got, _ := e.Update(now, 60*1000); got != full {
+		t.Errorf("published %d after the silence, want %d", got, full)
+	}
+}
+
+func TestShortIntervalsAreAddedUp(t *testing.T) {
+	e := enforce.NewEstimator(enforce.EstimatorConfig{})
+	now := int64(0)
+	e.Update(now, 0)
+	for range 10_000 {
+		now += ms / 2
+		e.Update(now, 1)
+		e.Update(now, 0)       // no time has passed
+		e.Update(now-ms/4, -7) // nor does it run backwards
+	}
+	if got, _ := e.Demand(now); offBy(got, 2000) > 0.001 {
+		t.Fatalf("published %d, want 2000/s", got)
+	}
+}
+
+func TestEstimatorTakesAnyInput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := enforce.NewEstimator(enforce.EstimatorConfig{})
+		now := rapid.Int64Range(0, 1e18).Draw(t, "boot")
+		for range rapid.IntRange(1, 60).Draw(t, "n") {
+			now += rapid.SampledFrom([]int64{0, 1, ms, sub, sec, 3600 * sec, -sec, 1e16}).Draw(t, "dt")
+			n := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 1000)).Draw(t, "n")
+			if got, _ := e.Update(now, n); got < 0 || got > enforce.MaxRate {
+				t.Fatalf("published %d", got)
+			}
+		}
+	})
+}
+
+func BenchmarkEstimatorUpdate(b *testing.B) {
+	e := enforce.NewEstimator(enforce.EstimatorConfig{})
+	now := int64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		now += sub
+		e.Update(now, 1000+now%17)
+	}
+}
