@@ -12,7 +12,9 @@ import (
 
 // play runs the script against the cluster and collects the evidence.
 func (c *cluster) play(ctx context.Context) (evidence, error) {
-	g, err := load.New(load.Config{Seed: c.opt.Seed, Phases: c.plan.loadPhases(), Streams: c.plan.streams(c.proxies())})
+	g, err := load.New(load.Config{
+		Seed: c.opt.Seed, Phases: c.plan.loadPhases(), Streams: c.plan.streams(c.proxies()), Late: lateAfter,
+	})
 	if err != nil {
 		return evidence{}, err
 	}

@@ -36,7 +36,7 @@ func tryListen(a string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	u, err := net.ListenPacket("udp", a)
 	if err != nil {
 		return err

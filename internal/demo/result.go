@@ -23,7 +23,7 @@ type Result struct {
 	Offered      uint64        `json:"offered"`
 	Admitted     uint64        `json:"admitted"` // answered 2xx
 	Arrived      uint64        `json:"arrived"`  // at the origin
-	Late         uint64        `json:"late"`     // sent more than 20 ms after due
+	Late         uint64        `json:"late"`     // sent more than 100 ms after due
 	Overflow     uint64        `json:"overflow"` // never sent
 	// BackAfter is from the restart of the killed node until it was ready,
 	// BaseAfter until it had its own base again; 0 when that was not seen.

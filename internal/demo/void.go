@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // What a run must show, or its verdict means nothing.
 const (
 	floodLeast    = 1.2  // offered and decided on, of the limit, in a flood
 	admittedLeast = 0.8  // admitted, of what the ideal serves, with all nodes up
-	lateMost      = 0.05 // of all offered, sent late
-	lostMost      = 0.01 // of a phase's offered, lost with all nodes up
-	pollsLeast    = 0.5  // of the polls, complete
+	lateMost      = 0.10 // of all offered, sent later than lateAfter
+	lateAfter     = 100 * time.Millisecond
+	spreadMost    = 500 * time.Millisecond // else the short windows test nothing
+	lostMost      = 0.01                   // of a phase's offered, lost with all nodes up
+	pollsLeast    = 0.5                    // of the polls, complete
 )
 
 // void lists why the run shows nothing about the budget; nil when it does.
@@ -24,6 +27,9 @@ func void(r *Result, p *plan, e evidence) []string {
 	}
 	if part := float64(r.Late+r.Overflow) / float64(max(1, r.Offered)); part > lateMost {
 		because("the generator was late with %.0f %% of the requests: this machine is too busy", 100*part)
+	}
+	if r.Spread > spreadMost {
+		because("one request in a thousand took %s to the origin: this machine is too busy", short(r.Spread))
 	}
 	if r.Arrived < r.Admitted {
 		because("%s requests were answered as admitted, but only %s reached the origin", comma(int(r.Admitted)), comma(int(r.Arrived)))

@@ -112,6 +112,7 @@ func (c *conn) exchange(nc net.Conn, client uint32) (status int, keep bool, err 
 	if err != nil {
 		return 0, false, protocolError(err)
 	}
+	defer func() { _ = resp.Body.Close() }() // it is read whole below
 	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, bodyMax))
 	if err != nil {
 		return 0, false, protocolError(err)

@@ -63,7 +63,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	if err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 != 2 {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // as far as it goes
 		return fmt.Errorf("origin: %s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(text))

@@ -82,12 +82,12 @@ func Serve(ctx context.Context, host string, out io.Writer, in io.Reader) error 
 	if err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
-	defer data.Close()
+	defer func() { _ = data.Close() }()
 	control, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
-	defer control.Close()
+	defer func() { _ = control.Close() }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if in != nil {
