@@ -38,6 +38,11 @@ func magnitude(t *rapid.T, most Rate, label string) Rate {
 func (sh shape) draw(t *rapid.T) scenario {
 	n := rapid.IntRange(1, sh.maxNodes).Draw(t, "N")
 	k := rapid.IntRange(1, sh.maxClasses).Draw(t, "K")
+	return sh.drawSized(t, n, k)
+}
+
+// drawSized draws a scenario of exactly n locations and k classes.
+func (sh shape) drawSized(t *rapid.T, n, k int) scenario {
 	most := Rate(1) << rapid.IntRange(2, 61).Draw(t, "scale")
 	s := Spec{
 		Mode:     rapid.SampledFrom(sh.modes).Draw(t, "mode"),
