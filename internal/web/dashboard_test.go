@@ -52,7 +52,7 @@ func stage(t *testing.T, chromium context.Context, sc scene, cfg Config, mend fu
 	t.Helper()
 	b := newTab(t, chromium)
 	backend := &scripted{scene: sc, sec: 300, hold: true, ready: true, mend: mend}
-	cfg.Listen, cfg.SampleEvery = "127.0.0.1:0", 100*time.Millisecond
+	cfg.Listen = "127.0.0.1:0"
 	s, err := New(cfg, backend)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func testFreezeAsksFirstAndShows(t *testing.T, chromium context.Context) {
 }
 
 func testTroubleIsTold(t *testing.T, chromium context.Context) {
-	b, backend := stage(t, chromium, fiveCities(), Config{}, func(st *api.Status) {
+	b, backend := stage(t, chromium, fiveCities(), Config{SampleEvery: 100 * time.Millisecond}, func(st *api.Status) {
 		st.Digests = 2
 		st.Members[1].Agrees, st.Members[1].Digest = false, "00c0ffee"
 		st.Members[2].Live, st.Members[2].Gossip, st.Members[2].AgeMillis = false, "dead", 8000
@@ -284,6 +284,9 @@ func testTheSilenceOfTheNodeShows(t *testing.T, chromium context.Context) {
 	b.wait(`document.querySelector('#link').innerText === 'Connection lost'`)
 	if got := b.text("#lost"); !strings.Contains(got, "last data") || !strings.Contains(got, "s ago") {
 		t.Errorf("the banner reads %q, want the age of the last data", got)
+	}
+	if got := b.text("#verdict-line"); !strings.HasPrefix(got, "Last known: ") {
+		t.Errorf("the verdict reads %q, as if it were fresh", got)
 	}
 	b.shoot("web-lost")
 

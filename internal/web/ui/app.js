@@ -19,6 +19,7 @@ const state = {
   budget: '', // the chosen one
   heard: 0, // performance.now() of the newest data
   problem: '', // why the stream is down
+  lost: false, // whether the page shows that it has lost the node
   watch: new verdict.Watch(),
 };
 
@@ -108,9 +109,7 @@ function render() {
   const s = state.status;
   if (!s || document.hidden) return;
   showLink();
-  const judged = verdict.judge(s, state.watch.exceeded());
-  verdict.show(judged);
-  document.title = `${{ ok: '\u2713', idle: '\u2013', warn: '!', bad: '\u2717' }[judged.level]} ${name(s.node)} \u00b7 Subak`;
+  showVerdict();
   text(byId('whoami'), `node ${name(s.node)} \u00b7 cluster ${name(s.cluster)}`);
   text(byId('foot').firstElementChild, `Subak ${name(s.version)} \u00b7 everything here is as seen by ${name(s.node)}`);
   byId('links').hidden = Boolean(token.get()); // a plain link cannot carry the token
@@ -126,6 +125,16 @@ function render() {
   plot.draw();
   heat.draw(b, s.node);
   flow.draw(byId('flow'), b.loans ?? [], b.unit);
+}
+
+// showVerdict also says in the tab's title how things are.
+function showVerdict() {
+  const s = state.status;
+  if (!s) return;
+  const judged = verdict.judge(s, state.watch.exceeded());
+  const shown = state.lost ? verdict.outdated(judged) : judged;
+  verdict.show(shown);
+  document.title = `${{ ok: '\u2713', idle: '?', warn: '!', bad: '\u2717' }[shown.level]} ${name(s.node)} \u00b7 Subak`;
 }
 
 function showFrozen(s) {
@@ -148,6 +157,10 @@ function showLink() {
   attr(pill, 'data-level', level);
   text(pill, { idle: signedOut ? 'Signed out' : 'Connecting', ok: 'Live', bad: 'Connection lost' }[level]);
   lost.hidden = level !== 'bad';
+  if (state.lost !== (level === 'bad')) {
+    state.lost = level === 'bad';
+    showVerdict();
+  }
   document.body.classList.toggle('stale', level === 'bad');
   if (level === 'bad') {
     const last = state.heard ? `last data ${span(Math.floor(age / 1000) * 1000)} ago` : 'no data yet';

@@ -28,6 +28,7 @@ export function paint(node, level) {
   const part = deep ? (level - TURN) / (1 - TURN) : level / TURN;
   node.style.setProperty('--v', `${Math.round(part * 100)}%`);
   attr(node, 'data-deep', deep ? '' : null);
+  attr(node, 'data-zero', level === 0 ? '' : null);
 }
 
 // Heat draws budget b. choose(node, class) is called on a click.

@@ -39,7 +39,7 @@ function showShare(b) {
 
 const COLUMNS = [
   ['Class', (c) => name(c.name)], ['Demand', (c) => short(c.demand)], ['Share', (c) => short(c.share)],
-  ['Refused', (c, unit) => shortRate(c.refused_rate, unit)], ['Since start', (c) => short(c.refused_total)],
+  ['Refused', (c, unit) => shortRate(c.refused_rate, unit)], ['In total', (c) => short(c.refused_total)],
 ];
 
 function showClasses(b) {

@@ -82,7 +82,8 @@ function overload(status) {
 
 const RANK = { ok: 0, idle: 1, warn: 2, bad: 3 };
 
-// judge returns the tiles and the line that sums them up.
+// judge returns the tiles, the line that sums them up, and what to say aloud:
+// the line without figures, which change all the time.
 export function judge(status, exceeded) {
   const tiles = [judgeBudgets(status, exceeded), judgeViews(status), judgeMembers(status), judgeNode(status)];
   const level = tiles.reduce((worst, t) => (RANK[t.level] > RANK[worst] ? t.level : worst), 'ok');
@@ -90,13 +91,20 @@ export function judge(status, exceeded) {
   const wrong = tiles.slice(1).filter((t) => t.level === 'warn' || t.level === 'bad').map((t) => t.title.replace(/^This node is/, 'this node is'));
   let line = tiles[0].title;
   if (wrong.length) line += `, but ${wrong.join(', ')}`;
-  else if (level === 'ok') line += overload(status);
-  if (status.frozen) line += '; this node is frozen';
-  return { level: status.frozen && level === 'ok' ? 'warn' : level, line, tiles };
+  const frozen = status.frozen ? '; this node is frozen' : '';
+  const say = line + frozen;
+  if (level === 'ok') line += overload(status);
+  return { level: frozen && level === 'ok' ? 'warn' : level, line: line + frozen, say, tiles };
+}
+
+// outdated is a judgement that nothing confirms any more.
+export function outdated(judged) {
+  return { ...judged, level: 'idle', line: `Last known: ${judged.line}`, say: 'Connection lost' };
 }
 
 // show draws a judgement.
-export function show({ level, line, tiles }) {
+export function show({ level, line, say, tiles }) {
+  text(byId('say'), say);
   const node = byId('verdict-line');
   if (!node.lastElementChild?.matches('span')) node.replaceChildren(el('span'));
   setIcon(node, level);
