@@ -1,0 +1,45 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Bounds of the stages of an orderly end (lesson O23).
+const (
+	leaveMax = 1500 * time.Millisecond // to announce it
+	drainMax = 10 * time.Second        // for requests under way
+)
+
+// leave ends a node's part in the cluster in order: first readiness goes, what
+// was borrowed is released and the leave is announced; only then are the doors
+// drained, so that peers never wait for a slow request. The own share stays
+// enforced to the last request: it needs no peer.
+func (n *Node) leave() {
+	n.leaving.Store(true)
+	n.log.Info("leaving: handing back what was borrowed")
+	if !n.ask(func() { n.core.leave(n.clock.Now(), wallMillis()) }) {
+		n.log.Warn("leaving: the loop did not answer; loans run out by themselves")
+	}
+	if err := n.gossip.Leave(leaveMax); err != nil {
+		n.log.Warn("leaving: the announcement may not have reached everybody", "err", err)
+	}
+	n.muted.Store(true)
+	n.log.Info("leaving: draining requests", "at_most", drainMax)
+	ctx, cancel := context.WithTimeout(context.Background(), drainMax)
+	defer cancel()
+	var doors sync.WaitGroup
+	for _, d := range n.doors {
+		doors.Go(func() { d.drain(ctx) })
+	}
+	doors.Wait()
+}
+
+// leave stops asking for capacity and publishes that at once: with no demand of
+// its own the node releases what it borrowed.
+func (c *core) leave(now int64, wallMillis uint64) {
+	c.leaving = true
+	c.sample(now)
+	c.pass(now, wallMillis, true)
+}

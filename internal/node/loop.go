@@ -1,0 +1,130 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"subak/gossip"
+)
+
+const (
+	batchMax    = 256                    // packets merged before the next pass
+	sampleEvery = 50 * time.Millisecond  // of demand: four times a tick, so that a jump shows early
+	stateEvery  = time.Second            // between two blobs for push/pull
+	statusEvery = 250 * time.Millisecond // between two snapshots while somebody looks
+)
+
+// loop owns the core: everything that reads or changes it happens here.
+func (n *Node) loop(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var at schedule
+	inbox := n.gossip.Inbox()
+	for {
+		news := false
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-inbox:
+			n.receive(m)
+			n.drain(inbox)
+			news = true
+		case call := <-n.calls:
+			call()
+			news = true
+		case <-timer.C:
+		}
+		timer.Reset(n.turn(&at, news))
+	}
+}
+
+// schedule holds when the loop's periodic work is due, on the lease clock.
+type schedule struct{ sample, tick, wake, state, status int64 }
+
+func (at *schedule) next() int64 { return min(at.sample, at.tick, at.wake) }
+
+// turn does what is due and returns how long to wait for the next.
+func (n *Node) turn(at *schedule, news bool) time.Duration {
+	now := n.clock.Now()
+	n.watchdog.beat(now)
+	if now >= at.sample {
+		at.sample = now + sampleEvery.Nanoseconds()
+		if n.core.sample(now) {
+			n.core.urge()
+			news = true
+		}
+	}
+	tick := now >= at.tick
+	if tick {
+		at.tick = max(at.tick+n.core.cfg.tick.Nanoseconds(), now+n.core.cfg.tick.Nanoseconds()/2)
+	}
+	if tick || news || now >= at.wake {
+		at.wake = n.core.pass(now, wallMillis(), tick)
+	}
+	if now >= at.state {
+		at.state = now + stateEvery.Nanoseconds()
+		n.gossip.SetState(n.core.state())
+	}
+	if now >= at.status && n.watched.Load() {
+		at.status = now + statusEvery.Nanoseconds()
+		n.snapshot(now)
+	}
+	return time.Duration(max(at.next()-n.clock.Now(), 0))
+}
+
+func (n *Node) drain(inbox <-chan gossip.Message) {
+	for range batchMax {
+		select {
+		case m := <-inbox:
+			n.receive(m)
+		default:
+			return
+		}
+	}
+}
+
+func (n *Node) receive(m gossip.Message) {
+	defer n.contain()
+	if m.Via == gossip.Sync {
+		n.core.receiveState(n.clock.Now(), m.From, m.Packet)
+		return
+	}
+	n.core.receive(n.clock.Now(), m.From, m.Packet)
+}
+
+// contain turns a panic over a peer's bytes into a counted drop: one poisoned
+// message must not take down every location at once (lesson O13). The codec and
+// the ledger validate before they change anything.
+func (n *Node) contain() {
+	if r := recover(); r != nil {
+		n.drops.count("panic")
+		n.log.Error("a packet made the decoder panic; it was dropped", "panic", r)
+	}
+}
+
+// ask runs f on the loop and waits for it, for at most patience.
+func (n *Node) ask(f func()) bool {
+	done := make(chan struct{})
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case n.calls <- func() { f(); close(done) }:
+	case <-limit.C:
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-limit.C:
+		return false
+	}
+}
+
+// patience bounds how long an admin request waits for the loop.
+const patience = 2 * time.Second
+
+// seqOrigin is the instant from which sequence numbers are counted, so that they
+// stay small: 2024-01-01 UTC. Nothing but their size hangs on it.
+const seqOrigin = 1_704_067_200_000
+
+func wallMillis() uint64 { return uint64(max(time.Now().UnixMilli()-seqOrigin, 1)) }

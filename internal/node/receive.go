@@ -1,0 +1,157 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"subak/allocator/ledger"
+	"subak/gossip/wire"
+)
+
+const (
+	askedMax = 256                         // vectors asked for at a time
+	askGap   = int64(time.Second)          // before the same one is asked for again
+	dropGap  = 8 * int64(time.Millisecond) // between two answers that cost many packets
+)
+
+// receive takes one packet from a peer. Whatever the bytes are, it returns at
+// once; what cannot be used is counted and counts as lost, which is always safe.
+func (c *core) receive(now int64, from string, packet []byte) {
+	m, err := c.dec.Decode(packet)
+	if err != nil {
+		c.cfg.countDrop(wire.ReasonOf(err).String())
+		c.askFor(now, from, err)
+		return
+	}
+	switch m.Kind {
+	case wire.KindRow:
+		c.merge(now, m.Row, packet)
+	case wire.KindVectorWanted:
+		c.answer(now, from, c.enc.Vector(m.Digest))
+	case wire.KindEpochWanted:
+		if e := c.epochs[m.ID]; e != nil {
+			packets, err := c.enc.Epoch(e)
+			if err == nil {
+				c.answer(now, from, packets)
+			}
+		}
+	case wire.KindVector, wire.KindUnknown:
+	case wire.KindEpoch:
+		if m.Epoch != nil {
+			c.cfg.countDrop("epoch-refused") // a running node keeps the epoch it started under
+		}
+	}
+}
+
+func (c *core) merge(now int64, row *ledger.Row, packet []byte) {
+	if int(row.Group) >= len(c.groups) {
+		c.cfg.countDrop("group")
+		return
+	}
+	g := c.groups[row.Group]
+	switch outcome := g.led.Merge(now, row); outcome {
+	case ledger.Applied:
+		c.packets[packetKey{row.Node, row.Group}] = slices.Clone(packet)
+	case ledger.Stale:
+	case ledger.OwnNameHigher:
+		c.beginAgain(now)
+	default:
+		c.cfg.countDrop(outcome.String())
+	}
+}
+
+// beginAgain starts a new life in every group: the own name was seen above us,
+// so a later process of this name ran or runs.
+func (c *core) beginAgain(now int64) {
+	c.restarts++
+	var floor uint64
+	for _, g := range c.groups {
+		floor = max(floor, g.led.HighestOwn())
+	}
+	inc, err := c.cfg.newLife(floor)
+	for _, g := range c.groups {
+		if err == nil {
+			err = g.led.Restart(now, inc)
+		}
+		c.install(now, g) // superseded or in quarantine: either way the own part is 0
+	}
+	if err != nil {
+		c.cfg.countDrop("no-new-life")
+	}
+	c.cfg.countDrop("own-name-higher")
+}
+
+// askFor asks for what a packet needed to be read.
+func (c *core) askFor(now int64, from string, err error) {
+	var vector *wire.UnknownVectorError
+	var unknown *wire.UnknownEpochError
+	switch {
+	case errors.As(err, &vector):
+		if c.mayAsk(now, vector.Digest) {
+			c.sendTo(from, c.enc.VectorWanted(vector.Digest))
+		}
+	case errors.As(err, &unknown):
+		if c.mayAsk(now, unknown.ID.Hash) {
+			c.sendTo(from, c.enc.EpochWanted(unknown.ID))
+		}
+	}
+}
+
+// mayAsk limits how often the same thing is asked for, and how many are.
+func (c *core) mayAsk(now int64, what uint64) bool {
+	if at, ok := c.asked[what]; ok && now-at < askGap {
+		return false
+	}
+	if len(c.asked) >= askedMax {
+		clear(c.asked)
+	}
+	c.asked[what] = now
+	return true
+}
+
+// answer sends packets that a peer asked for, but not faster than dropGap, so
+// that forged questions cannot make a node flood its peers.
+func (c *core) answer(now int64, to string, packets [][]byte) {
+	if len(packets) == 0 || now-c.answered < dropGap {
+		return
+	}
+	c.answered = now
+	for _, p := range packets {
+		c.sendTo(to, p)
+	}
+}
+
+func (c *core) sendTo(name string, packet []byte) {
+	if name == "" {
+		return
+	}
+	if err := c.out.SendTo(name, slices.Clone(packet)); err != nil {
+		c.cfg.countDrop("not-sent")
+	}
+}
+
+// state is what push/pull hands out: the newest row of every node.
+func (c *core) state() []byte {
+	var blob []byte
+	for _, p := range c.packets {
+		longer, err := wire.AppendState(blob, p)
+		if err != nil {
+			c.cfg.countDrop("state-too-large")
+			continue
+		}
+		blob = longer
+	}
+	return blob
+}
+
+// receiveState takes a push/pull blob apart.
+func (c *core) receiveState(now int64, from string, blob []byte) {
+	for p, err := range wire.Packets(blob) {
+		if err != nil {
+			c.cfg.countDrop("state-" + wire.ReasonOf(err).String())
+			return
+		}
+		c.receive(now, from, p)
+	}
+}

@@ -1,0 +1,54 @@
+package node
+
+import (
+	"subak/allocator/ledger"
+	"subak/gossip"
+	"subak/gossip/wire"
+)
+
+// sender is the core's way to the world.
+type sender struct{ n *Node }
+
+func (s sender) Publish(packet []byte, changed bool) {
+	switch {
+	case s.n.muted.Load():
+	case len(packet) > wire.MaxPacket:
+		s.n.drops.count("row-by-stream") // whole, but slower: not a loss
+		s.each(func(name string) { s.n.gossip.SendReliable(name, packet) })
+	default:
+		s.n.gossip.Publish(packet, changed)
+	}
+}
+
+func (s sender) Spread(packet []byte) {
+	s.each(func(name string) {
+		if err := s.n.gossip.SendTo(name, packet); err != nil {
+			s.n.drops.count("not-sent")
+		}
+	})
+}
+
+func (s sender) each(send func(name string)) {
+	if s.n.muted.Load() {
+		return
+	}
+	for _, m := range s.n.gossip.Members() {
+		if m.Refused == "" && (m.State == gossip.Alive || m.State == gossip.Suspect) {
+			send(m.Name)
+		}
+	}
+}
+
+func (s sender) SendTo(name string, packet []byte) error { return s.n.gossip.SendTo(name, packet) }
+
+// Save writes the durable state. Without a data directory nothing is promised.
+func (s sender) Save(st []ledger.Stored) error {
+	if s.n.state == nil {
+		return nil
+	}
+	err := s.n.state.Save(st)
+	if err != nil {
+		s.n.log.Error("cannot save the durable state; no row leaves until it is saved", "err", err)
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+	"subak/enforce"
+	"subak/gossip"
+	"subak/internal/api"
+)
+
+// ErrBusy says that the decision loop did not answer in time.
+var ErrBusy = errors.New("the decision loop does not answer; try again, and look at /healthz")
+
+// Status returns the newest snapshot. While somebody asks, the loop renews it
+// four times a second.
+func (n *Node) Status() api.Status {
+	n.watched.Store(true)
+	if s := n.last.Load(); s != nil && time.Since(s.Time) < time.Second {
+		return *s
+	}
+	n.ask(func() { n.snapshot(n.clock.Now()) })
+	if s := n.last.Load(); s != nil {
+		return *s
+	}
+	return api.Status{Time: time.Now(), Node: n.cfg.Node.Name, Cluster: n.cfg.Cluster.Name, Reason: ErrBusy.Error()}
+}
+
+// snapshot builds the status on the loop.
+func (n *Node) snapshot(now int64) {
+	c := n.core
+	s := &api.Status{
+		Time: time.Now(), Node: n.cfg.Node.Name, Cluster: n.cfg.Cluster.Name, Version: n.version,
+		Uptime: time.Since(n.started).Seconds(), Join: n.join(), Frozen: c.frozen,
+		TickMillis: millis(c.cfg.tick), TermMillis: millis(c.cfg.term), Dropped: n.drops.snapshot(),
+	}
+	reports := make([]ledger.Status, len(c.groups))
+	for i, g := range c.groups {
+		g.led.Status(now, &reports[i])
+	}
+	first := &reports[0]
+	s.Proved, s.Quarantine = first.Proved, first.Quarantine.Seconds()
+	s.Epoch = api.Epoch{
+		Version: first.Epoch.Version, Hash: fmt.Sprintf("%016x", first.Epoch.Hash),
+		Fingerprint: fmt.Sprintf("%016x", c.epoch.Root), Acked: first.Acked, Active: first.Active == first.Epoch,
+	}
+	s.Ready, s.Reason = n.readiness(first, s.Join)
+	n.members(s, first)
+	for _, b := range c.budgets {
+		for i, g := range c.groups {
+			if b.group == g {
+				s.Budgets = append(s.Budgets, n.budgetStatus(now, b, &reports[i]))
+			}
+		}
+	}
+	n.last.Store(s)
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func (n *Node) join() api.JoinState {
+	if len(n.cfg.Nodes) == 1 {
+		return api.Alone
+	}
+	switch n.gossip.Joined().State {
+	case gossip.Joined:
+		return api.Joined
+	case gossip.LostPeers:
+		return api.LostPeers
+	}
+	return api.NeverJoined
+}
+
+// readiness says whether this node should get traffic, and why (lesson O25).
+func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
+	switch {
+	case n.leaving.Load():
+		return false, "leaving: requests under way are drained, new ones should go elsewhere"
+	case l.Superseded:
+		return false, "another process of this name was seen; starting a new life"
+	case l.Quarantine > 0:
+		return false, fmt.Sprintf("quarantine after a restart: loans of the former life run out in %.1f s", l.Quarantine.Seconds())
+	case !l.Proved:
+		return false, "not proved after a restart: waiting for a peer to vouch for this node; check that gossip reaches one"
+	case join == api.LostPeers && !n.cfg.Admin.ReadyWhenIsolated:
+		return false, "lost all peers, and admin.ready_when_isolated is off"
+	case l.Active != l.Epoch:
+		return true, "serving on the ceiling of the epoch before: the present one is not in force everywhere yet"
+	case n.core.frozen:
+		return true, "frozen: serving on the own base"
+	case join == api.Alone:
+		return true, "single node: serving on the whole budget"
+	case join == api.NeverJoined:
+		return true, "no peer met yet: serving on the cold-start share, which is the own base"
+	case join == api.LostPeers:
+		return true, "lost all peers: serving on the own base"
+	}
+	return true, "in the cluster, epoch in force"
+}
+
+// Ready implements web.Backend.
+func (n *Node) Ready() (bool, string) {
+	s := n.Status()
+	return s.Ready, s.Reason
+}
+
+// Healthy implements web.Backend: only a loop that stands still for ten seconds
+// is a reason to restart the process.
+func (n *Node) Healthy() (bool, string) {
+	if silent := n.watchdog.silent(n.clock.Now()); silent > 10*time.Second {
+		return false, fmt.Sprintf("the decision loop has stood still for %.0f s", silent.Seconds())
+	}
+	return true, "the decision loop runs"
+}
+
+// Freeze implements web.Backend: the kill switch returns the node to its own
+// base with no peer's help.
+func (n *Node) Freeze(on bool) error {
+	if !n.ask(func() { n.core.freeze(n.clock.Now(), wallMillis(), on); n.snapshot(n.clock.Now()) }) {
+		return ErrBusy
+	}
+	n.log.Warn("kill switch", "frozen", on)
+	return nil
+}
+
+func (c *core) freeze(now int64, wallMillis uint64, on bool) {
+	c.frozen = on
+	for _, g := range c.groups {
+		g.led.Freeze(on)
+	}
+	c.pass(now, wallMillis, true)
+}
+
+// members lists the roster, then strangers that gossip knows.
+func (n *Node) members(s *api.Status, l *ledger.Status) {
+	known := map[string]gossip.Member{}
+	for _, m := range n.gossip.Members() {
+		known[m.Name] = m
+	}
+	digests := map[uint32]bool{}
+	for i, m := range l.Members {
+		name := n.core.dir.Name(m.Node)
+		x := api.Member{
+			Name: name, Self: m.Self, Listed: true, Weight: n.core.epoch.Roster[i].Weight, Gossip: "unknown", Live: m.Live,
+			AgeMillis: -1, RTTMillis: -1, Incarnation: fmt.Sprintf("%016x", m.Inc), Sequence: m.Seq, Digest: fmt.Sprintf("%08x", m.Digest),
+		}
+		if m.Age >= 0 {
+			x.AgeMillis = millis(m.Age)
+		}
+		x.Agrees = m.Self || m.Live && n.core.groups[0].digests.has(m.Digest)
+		if m.Self {
+			x.Gossip, x.Address, x.RTTMillis = "alive", n.gossip.Addr(), 0
+		}
+		if g, ok := known[name]; ok {
+			n.fromGossip(&x, g)
+			delete(known, name)
+		}
+		if m.Live && !x.Agrees {
+			digests[m.Digest] = true
+		}
+		s.Members = append(s.Members, x)
+	}
+	s.Digests = 1 + len(digests)
+	for _, m := range n.gossip.Members() {
+		if g, ok := known[m.Name]; ok {
+			x := api.Member{Name: m.Name, AgeMillis: -1, RTTMillis: -1}
+			n.fromGossip(&x, g)
+			s.Members = append(s.Members, x)
+		}
+	}
+}
+
+func (n *Node) fromGossip(x *api.Member, g gossip.Member) {
+	x.Gossip, x.Address, x.Refused = g.State.String(), g.Addr, g.Refused
+	if ms, ok := n.gossip.RTTMillis(g.Name); ok {
+		x.RTTMillis = ms
+	}
+}
+
+// units converts a rate for people.
+func units(r allocator.Rate) float64 { return float64(r) / float64(allocator.Unit) }
+
+func modeName(m allocator.Mode) string {
+	if m == allocator.Paper {
+		return "paper"
+	}
+	return "pool-first"
+}
+
+func (n *Node) budgetStatus(now int64, b *budget, l *ledger.Status) api.Budget {
+	led := l.Budgets[b.index]
+	s := api.Budget{
+		Name: b.name, Unit: b.doc.Unit, Limit: units(b.doc.Spec.Budget), BurstSeconds: b.doc.Burst.Seconds(),
+		Mode: modeName(b.doc.Spec.Mode), Shadow: b.doc.Shadow, Base: units(led.Base), Ceiling: units(led.Ceiling),
+		Target: units(b.total[n.core.pos]), Lent: units(led.Lent), Borrow: units(led.Borrowed),
+	}
+	shares := make([]allocator.Rate, len(b.meters))
+	s.Share = units(b.limiter.Share(now, shares))
+	counts := make([]enforce.Counts, len(b.meters))
+	b.limiter.Counts(counts)
+	nodes := len(b.total)
+	for k, c := range b.doc.Spec.Classes {
+		demand, target := b.demand[k], b.target[k*nodes+n.core.pos]
+		s.Classes = append(s.Classes, api.Class{
+			Name: c.Name, Reservation: units(c.Reservation), Demand: units(demand), Target: units(target), Share: units(shares[k]),
+			Offered: uint64(counts[k].Offered), Admitted: uint64(counts[k].Admitted), Refused: uint64(counts[k].Refused),
+			Borrowed: uint64(counts[k].Borrowed), RefusedRate: max(0, units(demand-shares[k])),
+		})
+	}
+	n.cells(&s, b, l)
+	return s
+}
+
+// cells fills the columns of every roster node and the loans, by the rows seen.
+func (n *Node) cells(s *api.Budget, b *budget, l *ledger.Status) {
+	moved := make([]float64, len(b.total)) // borrowed less lent, by roster position
+	for _, loan := range l.Loans {
+		if loan.Budget != b.index {
+			continue
+		}
+		amount := units(loan.Amount)
+		s.Loans = append(s.Loans, api.Loan{From: n.core.dir.Name(loan.From), To: n.core.dir.Name(loan.To), Amount: amount})
+		if i := n.core.epoch.Position(loan.From); i >= 0 {
+			moved[i] -= amount
+		}
+		if i := n.core.epoch.Position(loan.To); i >= 0 {
+			moved[i] += amount
+		}
+	}
+	nodes := len(b.total)
+	for i, m := range n.core.epoch.Roster {
+		c := api.Location{Node: n.core.dir.Name(m.ID), Live: b.view.Live[i], Ceiling: units(b.view.Ceilings[i])}
+		c.Share = max(0, c.Ceiling+moved[i])
+		if i == n.core.pos {
+			c.Share = s.Share
+		}
+		for k := range b.meters {
+			demand, target := units(b.view.Demand[k*nodes+i]), units(b.target[k*nodes+i])
+			c.Demand = append(c.Demand, demand)
+			c.Target = append(c.Target, target)
+			c.Refused = append(c.Refused, max(0, demand-target))
+			s.SumDemand += demand
+		}
+		s.SumShare += c.Share
+		s.Cells = append(s.Cells, c)
+	}
+}

@@ -1,0 +1,293 @@
+package node
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+	"subak/internal/epoch"
+)
+
+// world runs the cores of one cluster in virtual time over a network that the
+// test controls. The same seed gives the same run.
+type world struct {
+	t      testing.TB
+	rng    *rand.Rand
+	now    int64
+	queue  events
+	serial int
+	delay  time.Duration
+	jitter time.Duration
+	loss   float64
+	hosts  []*host
+	doc    func() *epoch.Document
+	limit  allocator.Rate
+	peak   allocator.Rate // highest sum of enforced shares seen
+	during func()         // called after every event
+}
+
+// host is one node: its core, its disk and its load.
+type host struct {
+	w      *world
+	name   string
+	core   *core
+	up     bool
+	life   int
+	disk   []ledger.Stored
+	noDisk bool
+	cut    bool                // packets to and from it are lost
+	load   []float64           // units per second, by class
+	owed   []float64           // arrivals not yet drawn
+	drops  map[string]int      // by reason
+	at     schedule            // as in the shell
+	seen   func(packet []byte) // taps what arrives
+	lives  map[uint64]struct{} // incarnations used
+}
+
+type event struct {
+	at     int64
+	serial int
+	do     func()
+}
+
+type events []event
+
+func (q events) Len() int { return len(q) }
+func (q events) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].serial < q[j].serial
+}
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *events) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+const testTick = 200 * time.Millisecond
+
+// testDocument is one budget of limit units/s over nodes of the given weights,
+// with the two usual classes.
+func testDocument(limit int64, weights ...int64) *epoch.Document {
+	d := &epoch.Document{Cluster: "test"}
+	for i, w := range weights {
+		d.Nodes = append(d.Nodes, epoch.Node{Name: fmt.Sprintf("n%d", i), Weight: w})
+	}
+	b := allocator.Rate(limit) * allocator.Unit
+	d.Budgets = []epoch.Budget{{
+		Name: "origin", Unit: "/s", Burst: time.Second, Revocable: true,
+		Spec: allocator.Spec{
+			Budget: b, Weights: weights,
+			Classes: []allocator.ClassSpec{
+				{Name: "confirmed", Reservation: b * 6 / 10, Lend: allocator.Whole, Borrow: allocator.Unlimited, Protect: allocator.Whole},
+				{Name: "uncleared", Reservation: b - b*6/10, Lend: allocator.Whole, Borrow: allocator.Unlimited, Protect: allocator.Whole, Rule: allocator.MaxMin},
+			},
+		},
+	}}
+	return d
+}
+
+func newWorld(t testing.TB, seed uint64, doc func() *epoch.Document) *world {
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), delay: 100 * time.Microsecond, doc: doc}
+	t.Logf("seed %d", seed)
+	d := doc()
+	w.limit = d.Budgets[0].Spec.Budget
+	for _, n := range d.Nodes {
+		h := &host{w: w, name: n.Name, load: make([]float64, 2), owed: make([]float64, 2), drops: map[string]int{}}
+		w.hosts = append(w.hosts, h)
+	}
+	return w
+}
+
+// start begins a life of every host, as the first start of a cluster.
+func (w *world) start() {
+	for _, h := range w.hosts {
+		h.start(true)
+	}
+}
+
+func (h *host) start(bootstrap bool) {
+	h.t().Helper()
+	h.life++
+	dir := ledger.NewDirectory()
+	e, err := epoch.Root(h.w.doc(), dir)
+	if err != nil {
+		h.t().Fatal(err)
+	}
+	doc := h.w.doc()
+	doc.Canonical()
+	cfg := coreConfig{
+		self: h.name, inc: h.newInc(0), tick: testTick, gapMin: gapMin, term: 3 * time.Second, live: 3 * time.Second,
+		epsPPM: 10_000, guard: 25 * time.Millisecond, bootstrap: bootstrap, durable: !h.noDisk, stored: h.disk,
+		newLife:   func(floor uint64) (uint64, error) { return h.newInc(floor), nil },
+		countDrop: func(reason string) { h.drops[reason]++ },
+	}
+	h.core, err = newCore(cfg, h, dir, e, doc, h.w.now)
+	if err != nil {
+		h.t().Fatal(err)
+	}
+	h.up = true
+	life := h.life
+	var turn func()
+	turn = func() {
+		if h.up && h.life == life {
+			h.turn(false)
+			h.w.after(5*time.Millisecond, turn)
+		}
+	}
+	h.at = schedule{tick: h.w.now + h.w.rng.Int64N(testTick.Nanoseconds())}
+	h.w.after(0, turn)
+}
+
+func (h *host) t() testing.TB { return h.w.t }
+
+func (h *host) newInc(floor uint64) uint64 {
+	inc, err := ledger.IncarnationAbove(floor, uint64(h.w.now/1e6), h.w.rng.Uint32())
+	if err != nil {
+		h.t().Fatal(err)
+	}
+	return inc
+}
+
+// kill ends the process at once; its shares are enforced by nobody.
+func (h *host) kill() { h.up = false }
+
+// turn does what the shell's loop does, and the arrivals of the last stretch.
+func (h *host) turn(news bool) {
+	now := h.w.now
+	if now >= h.at.sample {
+		h.at.sample = now + sampleEvery.Nanoseconds()
+		if h.core.sample(now) {
+			h.core.urge()
+			news = true
+		}
+	}
+	tick := now >= h.at.tick
+	if tick {
+		h.at.tick += testTick.Nanoseconds()
+	}
+	if tick || news || now >= h.at.wake {
+		h.at.wake = h.core.pass(now, uint64(now/1e6)+1, tick)
+	}
+}
+
+// arrive decides the requests of a stretch of time, evenly spread.
+func (h *host) arrive(span time.Duration) {
+	if !h.up {
+		return
+	}
+	for k := range h.load {
+		h.owed[k] += h.load[k] * span.Seconds()
+		for ; h.owed[k] >= 1; h.owed[k]-- {
+			h.core.budgets[0].limiter.Decide(h.w.now, k, 1)
+		}
+	}
+}
+
+// The host is its core's outbox.
+
+func (h *host) Publish(packet []byte, _ bool) {
+	for _, to := range h.w.hosts {
+		h.w.carry(h, to, append([]byte(nil), packet...))
+	}
+}
+
+func (h *host) Spread(packet []byte) { h.Publish(packet, false) }
+
+func (h *host) SendTo(name string, packet []byte) error {
+	for _, to := range h.w.hosts {
+		if to.name == name {
+			h.w.carry(h, to, packet)
+		}
+	}
+	return nil
+}
+
+func (h *host) Save(groups []ledger.Stored) error {
+	if !h.noDisk {
+		h.disk = groups
+	}
+	return nil
+}
+
+func (w *world) carry(from, to *host, packet []byte) {
+	if from == to || from.cut || to.cut || w.rng.Float64() < w.loss {
+		return
+	}
+	d := w.delay
+	if w.jitter > 0 {
+		d += time.Duration(w.rng.Int64N(int64(w.jitter)))
+	}
+	w.after(d, func() {
+		if !to.up || to.cut {
+			return
+		}
+		if to.seen != nil {
+			to.seen(packet)
+		}
+		to.core.receive(w.now, from.name, packet)
+		to.turn(true)
+	})
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.serial++
+	heap.Push(&w.queue, event{w.now + int64(d), w.serial, do})
+}
+
+// run advances virtual time, feeding arrivals each 5 ms and checking the
+// conservation of the budget after every event.
+func (w *world) run(d time.Duration) {
+	w.t.Helper()
+	const stretch = 5 * time.Millisecond
+	end := w.now + int64(d)
+	var feed func()
+	feed = func() {
+		for _, h := range w.hosts {
+			h.arrive(stretch)
+		}
+		if w.now+int64(stretch) <= end {
+			w.after(stretch, feed)
+		}
+	}
+	w.after(stretch, feed)
+	for len(w.queue) > 0 && w.queue[0].at <= end {
+		e := heap.Pop(&w.queue).(event)
+		w.now = e.at
+		e.do()
+		w.check()
+		if w.during != nil {
+			w.during()
+		}
+	}
+	w.now = end
+}
+
+// check asserts the promise on true values.
+func (w *world) check() {
+	w.t.Helper()
+	var sum allocator.Rate
+	for _, h := range w.hosts {
+		if h.up {
+			sum += h.share()
+		}
+	}
+	w.peak = max(w.peak, sum)
+	if sum > w.limit {
+		for _, h := range w.hosts {
+			w.t.Logf("%s up %v share %d", h.name, h.up, h.share())
+		}
+		w.t.Fatalf("at %s the enforced shares add up to %d, over the budget of %d", time.Duration(w.now), sum, w.limit)
+	}
+}
+
+func (h *host) share() allocator.Rate {
+	if h.core == nil {
+		return 0
+	}
+	return h.core.budgets[0].limiter.Share(h.w.now, make([]allocator.Rate, 2))
+}
