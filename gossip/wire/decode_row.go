@@ -88,7 +88,7 @@ func (d *Decoder) frame(r *reader, h Header, fields int) (f rowFrame) {
 	if fields > 3 {
 		d.readExtras(r)
 	}
-	_ = r.rest(max(0, fields-4)) // the fault, if any, is looked at by the caller
+	_ = r.rest(fields - 4) // the fault, if any, is looked at by the caller
 	return f
 }
 
@@ -156,7 +156,8 @@ func (d *Decoder) learn(n *names) error {
 	return nil
 }
 
-// heard fills row.Heard, as long as the directory will be.
+// heard fills row.Heard, as long as the directory will be. It stays nil if the
+// row does not carry it.
 func (d *Decoder) heard(row *ledger.Row, f *rowFrame) error {
 	if len(f.heard) == 0 {
 		if len(f.incs) > 0 {
@@ -177,11 +178,14 @@ func (d *Decoder) heard(row *ledger.Row, f *rowFrame) error {
 	row.Heard = make([]ledger.Heard, d.width)
 	for ref, id := range d.ids {
 		code := r.varint(1<<64-1, "heard")
-		if code == 0 {
+		if code == heardNever {
 			continue
 		}
-		h := ledger.Heard{Inc: binary.BigEndian.Uint64(incs[8*ref:]), Seq: unzigzag(row.Seq, code-1)}
-		if h.Inc == 0 || h.Seq > MaxValue {
+		h := ledger.Heard{Inc: binary.BigEndian.Uint64(incs[8*ref:])}
+		if code >= heardRow {
+			h.Seq = unzigzag(row.Seq, code-heardRow)
+		}
+		if h.Inc == 0 || h.Seq > MaxValue || code >= heardRow && h.Seq == 0 {
 			r.fail(ReasonRange, "heard")
 		}
 		row.Heard[id] = h

@@ -26,7 +26,7 @@
 //	               -- the rest may be missing, from the right, when empty --
 //	               vector          uint: the digest of the incarnation vector, or
 //	                               bin: the vector itself
-//	               heard           bin, below; empty: nobody was heard
+//	               heard           bin, below; empty: the row does not carry it
 //	               wait            bin: the wait set, as lengths of runs of refs
 //	                               that are out, in, out, in ... of it
 //	               extras          array of names (str), sorted
@@ -52,7 +52,8 @@
 //	          for each: ref, amount; if any, the number of caps and for each:
 //	          ref, zigzag(seq of the row - seq of the cap), amount.
 //	          Loans and caps strictly ascend by ref.
-//	heard     for each ref: 0 for never, else 1 + zigzag(seq of the row - heard seq)
+//	heard     for each ref: 0 for never heard, 1 for an incarnation of which no row
+//	          was merged, else 2 + zigzag(seq of the row - heard seq)
 //
 // # The incarnation vector
 //

@@ -26,12 +26,17 @@ type pair struct {
 // for the first time are the only cases that allocate.
 //
 // A row over MaxPacket is returned together with a *[TooLargeError]: it is
-// whole, and the caller counts it and sends it by stream. With any other error,
-// a *[MalformedError] for a row that the format cannot carry, there is no packet.
+// whole, and the caller counts it and sends it by stream. With any other error
+// there is no packet: a *[MalformedError] for a row that the format cannot carry,
+// a *[ForeignRootError] for an epoch of another lineage, a *[TooLargeError] for a
+// row over MaxLong.
 // Errors name the first fault; nothing is ever left out or rounded up. The term
 // is rounded down to milliseconds, which is safe: a borrower uses the smaller
 // term, and the lender waits by its own.
 func (e *Encoder) Row(r *ledger.Row, ep *ledger.Epoch) (packet []byte, extra [][]byte, err error) {
+	if ep.Root != e.root {
+		return nil, nil, &ForeignRootError{Tag: RootTag(ep.Root)}
+	}
 	if r.Epoch != ep.ID {
 		return nil, nil, malformed(ReasonMismatch, "epoch")
 	}
@@ -182,36 +187,42 @@ func (e *Encoder) id(n *names, ref int) ledger.NodeID {
 	return e.extras[ref-len(n.ids)]
 }
 
-// putHeard fills heard and the incarnation vector; both stay empty if nobody was
-// heard.
+// putHeard fills heard and the incarnation vector; both stay empty if the row does
+// not carry Heard. A Heard of zeros is carried: it says that nobody was heard.
 func (e *Encoder) putHeard(r *ledger.Row, n *names) error {
 	e.heard, e.incs = e.heard[:0], e.incs[:0]
-	any := false
+	if len(r.Heard) == 0 {
+		return nil
+	}
 	for ref := range len(n.ids) + len(e.extras) {
 		id := e.id(n, ref)
 		h := ledger.Heard{}
 		if int(id) < len(r.Heard) {
 			h = r.Heard[id]
 		}
-		if h == (ledger.Heard{}) {
-			e.heard = append(e.heard, 0)
-			if id == r.Node {
-				h.Inc = r.Inc // so that quiet nodes share one vector
-			}
-		} else {
-			if h.Inc == 0 || h.Seq > MaxValue {
-				return malformed(ReasonRange, "heard")
-			}
-			any = true
-			e.heard = binary.AppendUvarint(e.heard, 1+zigzag(r.Seq, h.Seq))
+		code := uint64(heardNever)
+		switch {
+		case h.Inc == 0 && h.Seq != 0 || h.Seq > MaxValue:
+			return malformed(ReasonRange, "heard")
+		case h.Seq != 0:
+			code = heardRow + zigzag(r.Seq, h.Seq)
+		case h.Inc != 0:
+			code = heardLife
+		case id == r.Node:
+			h.Inc = r.Inc // so that quiet nodes share one vector
 		}
+		e.heard = binary.AppendUvarint(e.heard, code)
 		e.incs = binary.BigEndian.AppendUint64(e.incs, h.Inc)
-	}
-	if !any {
-		e.heard, e.incs = e.heard[:0], e.incs[:0]
 	}
 	return nil
 }
+
+// Codes of what was heard of a name.
+const (
+	heardNever = 0 // nothing
+	heardLife  = 1 // the incarnation is known, but no row of it was merged
+	heardRow   = 2 // and more: a row, by the distance of its seq from the own
+)
 
 // zigzag returns the difference own - other of two numbers up to MaxValue as an
 // unsigned number that is small if the difference is.

@@ -93,6 +93,7 @@ type namedRow struct {
 	Acked, Recovering     bool
 	Digest                uint32
 	Group                 uint8
+	CarriesHeard          bool
 	Heard                 map[string]ledger.Heard
 	Extra                 []string
 	Ceilings              []allocator.Rate
@@ -103,7 +104,8 @@ type namedRow struct {
 func (s *side) named(r *ledger.Row) namedRow {
 	out := namedRow{
 		Node: s.dir.Name(r.Node), Inc: r.Inc, Seq: r.Seq, Term: r.Term.Truncate(time.Millisecond), Epoch: r.Epoch,
-		Acked: r.Acked, Recovering: r.Recovering, Digest: r.Digest, Group: r.Group, Heard: map[string]ledger.Heard{},
+		Acked: r.Acked, Recovering: r.Recovering, Digest: r.Digest, Group: r.Group, CarriesHeard: len(r.Heard) > 0,
+		Heard: map[string]ledger.Heard{},
 	}
 	for id, h := range r.Heard {
 		if h != (ledger.Heard{}) {

@@ -99,3 +99,24 @@ func TestAJoinerWithoutARootReadsAnyLineageUntilItIsSet(t *testing.T) {
 		t.Errorf("after the root was set: %v", err)
 	}
 }
+
+func TestAnEpochWhoseRootsDisagreeIsRefused(t *testing.T) {
+	s := threeNodes()
+	s.dec.SetRoot(0)
+	packet := pack(t, uint64(16), uint64(KindEpoch), tag, uint64(1), uint64(2), uint64(0), uint64(0),
+		uint64(testRoot+1), uint64(1), uint64(0), []byte{1})
+	if _, err := s.dec.Decode(packet); ReasonOf(err) != ReasonMismatch {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnEncoderWritesOnlyItsOwnLineage(t *testing.T) {
+	from, to, ep := pairOf(t, 22)
+	from.enc.SetRoot(testRoot + 1)
+	if _, _, err := from.enc.Row(fullRow(22), ep); ReasonOf(err) != ReasonForeignRoot {
+		t.Errorf("row of another lineage's epoch: %v", err)
+	}
+	if _, err := to.dec.Decode(from.enc.EpochWanted(testEpoch)); ReasonOf(err) != ReasonForeignRoot {
+		t.Errorf("question of another lineage: %v", err)
+	}
+}

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -72,7 +74,7 @@ func goodRow() []any {
 		uint64(16), uint64(KindRow), tag, testEpoch.Version, testEpoch.Hash, uint64(1), uint64(99), uint64(1000), uint64(1),
 		uint64(3000), uint64(5),
 		vars(2<<2|hasLoans|hasCaps, 500, 7, 8, 1, 0, 60, 1, 2, zigzag(1000, 990), 5),
-		incsOf(11, 99, 13, 14), vars(1, 0, 3, 5), vars(0, 3), []string{"stranger"},
+		incsOf(11, 99, 13, 14), vars(2, 0, 1, 6), vars(0, 3), []string{"stranger"},
 	}
 }
 
@@ -96,7 +98,7 @@ func TestTheRowThatTheHostileOnesAreMadeFromIsAccepted(t *testing.T) {
 	}
 	want := &ledger.Row{
 		Node: 1, Inc: 99, Seq: 1000, Term: 3 * time.Second, Epoch: testEpoch, Acked: true, Digest: 5,
-		Heard: []ledger.Heard{{Inc: 11, Seq: 1000}, {}, {Inc: 13, Seq: 999}, {Inc: 14, Seq: 998}},
+		Heard: []ledger.Heard{{Inc: 11, Seq: 1000}, {}, {Inc: 13}, {Inc: 14, Seq: 998}},
 		Extra: []ledger.NodeID{0, 1, 2},
 		Sections: []ledger.Section{{
 			Ceiling: 500, Demand: []allocator.Rate{7000, 8000},
@@ -112,6 +114,7 @@ func TestTheRowThatTheHostileOnesAreMadeFromIsAccepted(t *testing.T) {
 func TestHostileRowsAreRefusedForTheRightReason(t *testing.T) {
 	sections := func(numbers ...uint64) []any { return with(atSections, vars(numbers...)) }
 	huge := uint64(MaxValue) + 1
+	lifeless := with(atVector, incsOf(11, 99, 0, 14))
 	cases := []struct {
 		name   string
 		fields []any
@@ -180,12 +183,13 @@ func TestHostileRowsAreRefusedForTheRightReason(t *testing.T) {
 		{"vector too long", with(atVector, incsOf(11, 99, 13, 14, 15)), ReasonMismatch},
 		{"vector of odd length", with(atVector, incsOf(11, 99, 13, 14)[1:]), ReasonMismatch},
 		{"heard without incarnation", with(atVector, incsOf(0, 99, 13, 14)), ReasonRange},
+		{"life without incarnation", lifeless, ReasonRange},
 		{"vector but nobody heard", with(atHeard, []byte{}), ReasonMismatch},
-		{"heard too few", with(atHeard, vars(1, 0, 3)), ReasonTruncated},
-		{"heard too many", with(atHeard, vars(1, 0, 3, 5, 1)), ReasonTrailing},
-		{"heard seq 0", with(atHeard, vars(1+zigzag(1000, 0), 0, 3, 5)), ReasonRange},
-		{"heard seq below 0", with(atHeard, vars(1+zigzag(1000, 0)+2, 0, 3, 5)), ReasonRange},
-		{"heard seq over the limit", with(atHeard, vars(1+zigzag(1000, huge), 0, 3, 5)), ReasonRange},
+		{"heard too few", with(atHeard, vars(2, 0, 1)), ReasonTruncated},
+		{"heard too many", with(atHeard, vars(2, 0, 1, 6, 1)), ReasonTrailing},
+		{"heard seq 0 as a row", with(atHeard, vars(2+zigzag(1000, 0), 0, 3, 5)), ReasonRange},
+		{"heard seq below 0", with(atHeard, vars(2+zigzag(1000, 0)+2, 0, 3, 5)), ReasonRange},
+		{"heard seq over the limit", with(atHeard, vars(2+zigzag(1000, huge), 0, 3, 5)), ReasonRange},
 		{"heard code 2^64-1", with(atHeard, vars(math.MaxUint64, 0, 3, 5)), ReasonRange},
 
 		{"wait set past the names", with(atWait, vars(0, 5)), ReasonRange},
@@ -422,7 +426,7 @@ func TestTheEncoderRefusesWhatTheFormatCannotCarry(t *testing.T) {
 		{"negative publisher", func(r *ledger.Row) { r.Node = -1 }, ReasonRange},
 		{"heard of nobody", func(r *ledger.Row) { r.Heard = append(r.Heard, make([]ledger.Heard, 100)...); r.Heard[99].Inc = 1 }, ReasonRange},
 		{"heard without inc", func(r *ledger.Row) { r.Heard[3].Inc = 0 }, ReasonRange},
-		{"heard without seq", func(r *ledger.Row) { r.Heard[3].Seq = 0 }, ReasonRange},
+		{"heard seq over the limit", func(r *ledger.Row) { r.Heard[3].Seq = MaxValue + 1 }, ReasonRange},
 		{"empty name", func(r *ledger.Row) { r.Extra = append(r.Extra, 22) }, ReasonText},
 		{"name of 65 bytes", func(r *ledger.Row) { r.Extra = append(r.Extra, 23) }, ReasonText},
 		{"negative ceiling", func(r *ledger.Row) { section(r).Ceiling = -1 }, ReasonRange},
@@ -483,6 +487,32 @@ func TestTheEncoderRefusesEpochsItCannotCarry(t *testing.T) {
 	} {
 		if packets, err := s.enc.Epoch(&c.ep); ReasonOf(err) != c.want || packets != nil {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestErrorsSayWhatTheyAreAndKeepTheirReasonWhenWrapped(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		text string
+		want Reason
+	}{
+		{nil, "", ReasonNone},
+		{io.EOF, "EOF", ReasonOther},
+		{malformed(ReasonType, "seq"), "wire: seq: type", ReasonType},
+		{&TooLargeError{Size: 1300}, "wire: packet of 1300 bytes", ReasonTooLarge},
+		{&ForeignRootError{Tag: 0xab}, "wire: packet of another lineage 000000ab", ReasonForeignRoot},
+		{&UnknownEpochError{ID: ledger.EpochID{Version: 7, Hash: 1}}, "wire: row of unknown epoch 7/0000000000000001", ReasonUnknownEpoch},
+		{&UnknownVectorError{Digest: 2}, "wire: row of unknown incarnation vector 0000000000000002", ReasonUnknownVector},
+	} {
+		if c.err == nil {
+			if got := ReasonOf(nil); got != ReasonNone {
+				t.Errorf("nil: %v", got)
+			}
+			continue
+		}
+		if got := ReasonOf(fmt.Errorf("from ams: %w", c.err)); got != c.want || c.err.Error() != c.text {
+			t.Errorf("got %v %q, want %v %q", got, c.err, c.want, c.text)
 		}
 	}
 }

@@ -68,7 +68,11 @@ func drawRow(t *rapid.T, w world) *ledger.Row {
 	}
 	r.Heard = make([]ledger.Heard, rapid.IntRange(0, len(w.names)).Draw(t, "heard length"))
 	for i := range r.Heard {
-		if rapid.IntRange(0, 3).Draw(t, "heard?") > 0 {
+		switch rapid.IntRange(0, 4).Draw(t, "heard?") {
+		case 0:
+		case 1:
+			r.Heard[i] = ledger.Heard{Inc: rapid.Uint64Min(1).Draw(t, "known inc")}
+		default:
 			r.Heard[i] = ledger.Heard{Inc: rapid.Uint64Min(1).Draw(t, "heard inc"), Seq: drawSeq(r.Seq).Draw(t, "heard seq")}
 		}
 	}
@@ -186,6 +190,59 @@ func TestARowIsPeekedAsThePublisherOfTheEpoch(t *testing.T) {
 	id, ok := to.dec.Node(h)
 	if !ok || to.dir.Name(id) != "pop-009" {
 		t.Errorf("publisher is %v %v, want pop-009", id, ok)
+	}
+}
+
+func TestOnlyPublishersOfAKnownEpochsRostersAreTranslated(t *testing.T) {
+	s := threeNodes()
+	row := Header{Kind: KindRow, Epoch: testEpoch, Ref: 2}
+	for name, spoil := range map[string]func(h *Header){
+		"not a row":        func(h *Header) { h.Kind = KindEpoch },
+		"unknown epoch":    func(h *Header) { h.Epoch.Hash++ },
+		"outside rosters":  func(h *Header) { h.Ref = 3 },
+		"epoch of nothing": func(h *Header) { s.known[ledger.EpochID{}] = &ledger.Epoch{}; h.Epoch = ledger.EpochID{} },
+	} {
+		h := row
+		spoil(&h)
+		if id, ok := s.dec.Node(h); ok {
+			t.Errorf("%s: translated to %d", name, id)
+		}
+	}
+	if id, ok := s.dec.Node(row); !ok || s.dir.Name(id) != "c" {
+		t.Errorf("ref 2 is %d %v, want c", id, ok)
+	}
+}
+
+func TestHavingHeardNobodyIsToldFromNotSaying(t *testing.T) {
+	for name, heard := range map[string][]ledger.Heard{
+		"not carried": nil, "nobody": make([]ledger.Heard, 22), "one life": {{}, {Inc: 5}},
+	} {
+		from, to, ep := pairOf(t, 22)
+		r := fullRow(22)
+		r.Heard = heard
+		packet, _, err := from.enc.Row(r, ep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := decodeRow(t, from, to, packet)
+		if (got.Heard == nil) != (heard == nil) {
+			t.Errorf("%s: arrives as %v", name, got.Heard)
+		}
+		mustEqualRows(t, from, r, to, got)
+	}
+}
+
+func TestAStrangersUnknownVectorNamesNobody(t *testing.T) {
+	s := threeNodes()
+	fields := with(atVector, uint64(12345))
+	fields[atNode], fields[atSections] = uint64(3), vars(1<<2, 5, 1)
+	_, err := s.dec.Decode(pack(t, fields...))
+	unknown, ok := err.(*UnknownVectorError)
+	if !ok || unknown.Node != -1 || unknown.Digest != 12345 || s.dir.Len() != 3 {
+		t.Errorf("got %+v and %d names", err, s.dir.Len())
+	}
+	if packets := s.enc.Vector(12345); packets != nil {
+		t.Errorf("%d packets for a vector that is not held", len(packets))
 	}
 }
 
