@@ -12,8 +12,9 @@ const (
 )
 
 // BudgetsPerRow returns how many budgets of k classes may share one row among n
-// nodes (1 to MaxNodes): the size of a group. 0 means that even a row of one
-// does not fit in a datagram, as from about a thousand nodes on.
+// nodes (1 to MaxNodes): the size of a group. 0 means that even a busy row of one
+// may not fit in a datagram, as from about 550 nodes on (the ordinary row of one
+// budget of 2 classes among 1000 nodes takes 1088 bytes).
 //
 // It reserves the head, 1.5 bytes for each node heard, and for each budget its
 // ceiling, demands, two loans and a cap; and, once, loans to 32 nodes. That is
