@@ -108,6 +108,7 @@ func (c *cluster) enter(ctx context.Context, w *watcher, phase int, start time.T
 		if err := c.startNode(i, "existing"); err != nil {
 			return err
 		}
+		w.startedNode(i)
 	}
 	c.ui.say("%5.1f s  %-6s %s", time.Since(start).Seconds(), ph.name, ph.title)
 	return nil
@@ -161,6 +162,8 @@ func (w *watcher) scene(phase int, end time.Duration) scene {
 			ns.demand += class.Demand
 		}
 		switch {
+		case n.starting:
+			ns.state = "starting"
 		case n.down:
 			ns.state = "killed"
 		case !n.up:

@@ -55,13 +55,14 @@ type PhaseResult struct {
 	Windows []WindowResult `json:"windows"`
 	Slower  uint64         `json:"slower"` // arrivals slower than the spread
 	Transit load.Latency   `json:"transit"`
-	// SharesPeak is the largest sum of enforced shares over all nodes in any
-	// poll, in requests/s. The nodes do not answer at the same instant, so it
-	// may pass the limit while capacity moves though the true sum does not.
-	SharesPeak float64 `json:"shares_peak"`
-	SharesOver int     `json:"shares_over_limit"` // polls above the limit
-	Polls      int     `json:"polls"`
-	PollsFull  int     `json:"polls_complete"`
+	// SharesSteady is the largest sum of enforced shares over all nodes that
+	// three polls in a row reached, SharesPeak that of any one, in requests/s. The
+	// nodes do not answer for the same instant, so a single sum may pass the
+	// limit while capacity moves though the true sum does not.
+	SharesSteady float64 `json:"shares_steady"`
+	SharesPeak   float64 `json:"shares_peak"`
+	Polls        int     `json:"polls"`
+	PollsFull    int     `json:"polls_complete"`
 	// Counters is the fullest window between two polls by the nodes' counters.
 	Counters WindowResult `json:"counters"`
 }
@@ -199,7 +200,7 @@ func addWitnesses(pr *PhaseResult, p *plan, e evidence, i int) {
 	}
 	if i < len(e.watched) {
 		w := e.watched[i]
-		pr.SharesPeak, pr.SharesOver, pr.Polls, pr.PollsFull = w.sharesPeak, w.over, w.polls, w.complete
+		pr.SharesPeak, pr.SharesSteady, pr.Polls, pr.PollsFull = w.sharesPeak, w.sharesSteady, w.polls, w.complete
 		pr.Counters = WindowResult{w.nearest.between, w.nearest.admitted, w.nearest.admitted, w.nearest.bound}
 	}
 }

@@ -47,7 +47,7 @@ func goodEvidence(p *plan) evidence {
 			for _, s := range e.load.Streams {
 				arrivals += s.Cells[ph-1].Admitted
 			}
-			e.watched = append(e.watched, watched{polls: 20, complete: 19, sharesPeak: 1000, nearest: fill{time.Second, 1100, 1210}})
+			e.watched = append(e.watched, watched{polls: 20, complete: 19, sharesSteady: 1000, sharesPeak: 1120, nearest: fill{time.Second, 1100, 1210}})
 		}
 		e.origin.Phases = append(e.origin.Phases, origin.PhaseReport{Arrivals: []uint64{arrivals, 0}, Peaks: []int{151, 1061, 10_041}})
 		e.judged.Peaks = append(e.judged.Peaks, []int{150, 1060, 10_040})

@@ -37,6 +37,7 @@ type nodeWatch struct {
 	up       bool // answered the last poll
 	down     bool // was killed and has not answered since
 	killed   bool
+	starting bool // was started again and has not answered since
 	status   api.Status
 	earlier  uint64 // admitted in former lives, as far as seen
 	admitted uint64 // in this life
@@ -51,7 +52,7 @@ type point struct {
 // poll is one round of questions. Complete means that every node answered or is
 // known to be dead, so that the sums are over all that enforce anything.
 type poll struct {
-	begin, end time.Duration
+	begin, end time.Duration // what the nodes said is of some instant in between
 	phase      int
 	complete   bool
 	shares     float64 // sum of enforced shares, requests/s
@@ -62,6 +63,8 @@ const (
 	pollEvery   = 200 * time.Millisecond
 	pollTimeout = time.Second
 	pollsMax    = 36_000 // two hours
+	// A node answers with a snapshot that is at most this old.
+	snapshotAge = 1200 * time.Millisecond
 	budgetName  = "origin"
 )
 
@@ -120,6 +123,7 @@ func (w *watcher) take(begin, end time.Duration, answers []*api.Status) {
 		n.up = s != nil
 		if s != nil {
 			w.answeredLocked(n, s, end)
+			p.begin = min(p.begin, w.taken(s, begin, end))
 			p.shares += budgetOf(s).Share
 		} else if !n.down {
 			p.complete = false
@@ -131,6 +135,16 @@ func (w *watcher) take(begin, end time.Duration, answers []*api.Status) {
 	}
 }
 
+// taken is when the snapshot s, received between begin and end, was taken: by
+// the wall clock, which all processes here share, unless that cannot be.
+func (w *watcher) taken(s *api.Status, begin, end time.Duration) time.Duration {
+	at := s.Time.Sub(w.start)
+	if at < begin-snapshotAge || at > end {
+		return begin - snapshotAge
+	}
+	return at
+}
+
 func (w *watcher) answeredLocked(n *nodeWatch, s *api.Status, at time.Duration) {
 	b := budgetOf(s)
 	var admitted uint64
@@ -140,7 +154,7 @@ func (w *watcher) answeredLocked(n *nodeWatch, s *api.Status, at time.Duration) 
 	if s.Uptime < n.status.Uptime || admitted < n.admitted { // a new life
 		n.earlier += n.admitted
 	}
-	n.admitted, n.status, n.down = admitted, *s, false
+	n.admitted, n.status, n.down, n.starting = admitted, *s, false, false
 	n.recent = append(n.recent, point{at, n.earlier + n.admitted})
 	n.recent = n.recent[max(0, len(n.recent)-6):]
 	if n.killed && s.Ready && w.backAt == 0 {
@@ -165,6 +179,13 @@ func (w *watcher) killedNode(i int) {
 	w.nodes[i].down, w.nodes[i].killed, w.nodes[i].up = true, true, false
 }
 
+// startedNode says that node i was started again.
+func (w *watcher) startedNode(i int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes[i].starting = true
+}
+
 func budgetOf(s *api.Status) api.Budget {
 	if i := slices.IndexFunc(s.Budgets, func(b api.Budget) bool { return b.Name == budgetName }); i >= 0 {
 		return s.Budgets[i]
@@ -184,8 +205,9 @@ func (n *nodeWatch) rate() float64 {
 // watched is what the polls say about one phase.
 type watched struct {
 	polls, complete int
-	sharesPeak      float64 // largest sum of enforced shares, requests/s
-	over            int     // complete polls in which the sum was above the limit
+	// The largest sum of enforced shares in a single poll, and the largest that
+	// steadyPolls in a row all reached, in requests/s.
+	sharesPeak, sharesSteady float64
 	// The pair of polls, the later one in this phase, between which the nodes'
 	// counters came nearest to the bound.
 	nearest fill
@@ -204,12 +226,18 @@ func (f fill) fraction() float64 {
 	return float64(f.admitted) / float64(f.bound)
 }
 
+// steadyPolls is how many polls in a row must show a sum of shares for it to
+// count as steady. The nodes' snapshots are of different instants, up to a
+// quarter of a second apart, so while capacity moves a single sum may hold the
+// same capacity twice, or not at all.
+const steadyPolls = 3
+
 // summary evaluates the polls, by phase.
 //
-// The nodes read their counters somewhere between the begin and the end of a
-// poll, so what is counted between two polls was admitted within begin of the
-// first to end of the second, and the bound of that window applies exactly. The
-// last moments of a node that is killed are lost to its counters.
+// The nodes' snapshots are of instants between the begin and the end of a poll,
+// so what is counted between two polls was admitted within begin of the first to
+// end of the second, and the bound of that window applies exactly. The last
+// moments of a node that is killed are lost to its counters.
 func (w *watcher) summary() (phases []watched, backAt, baseAt time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,8 +255,12 @@ func (w *watcher) summary() (phases []watched, backAt, baseAt time.Duration) {
 		complete = append(complete, p)
 		ph.complete++
 		ph.sharesPeak = max(ph.sharesPeak, p.shares)
-		if p.shares > float64(w.plan.limit)*1.0000001 { // rounding of the JSON
-			ph.over++
+		if n := len(complete); n >= steadyPolls {
+			least := p.shares
+			for _, q := range complete[n-steadyPolls:] {
+				least = min(least, q.shares)
+			}
+			ph.sharesSteady = max(ph.sharesSteady, least)
 		}
 	}
 	for j, b := range complete {

@@ -31,12 +31,12 @@ func TestSumsAreTakenOverCompletePollsOnly(t *testing.T) {
 	w.killedNode(1)
 	w.take(4, 5, []*api.Status{answer(3, 950, 0), nil}) // known to be dead
 	phases, _, _ := w.summary()
-	if ph := phases[0]; ph.polls != 3 || ph.complete != 2 || ph.sharesPeak != 950 || ph.over != 0 {
+	if ph := phases[0]; ph.polls != 3 || ph.complete != 2 || ph.sharesPeak != 950 || ph.sharesSteady != 0 {
 		t.Errorf("phase %+v, want 3 polls, 2 complete, peak 950", ph)
 	}
 	w.take(6, 7, []*api.Status{answer(4, 950, 0), answer(0.1, 60, 0)})
-	if phases, _, _ = w.summary(); phases[0].sharesPeak != 1010 || phases[0].over != 1 {
-		t.Errorf("phase %+v, want a poll over the limit", phases[0])
+	if phases, _, _ = w.summary(); phases[0].sharesPeak != 1010 || phases[0].sharesSteady != 900 {
+		t.Errorf("phase %+v, want a single peak of 1010 and a steady 900", phases[0])
 	}
 }
 
@@ -64,13 +64,30 @@ func TestTheFullestWindowBetweenPollsIsFound(t *testing.T) {
 		begin, end float64
 		admitted   uint64
 	}{{0, 0.01, 0}, {1, 1.01, 500}, {1.5, 1.51, 1720}, {3, 3.01, 1800}} {
-		w.take(at(p.begin), at(p.end), []*api.Status{answer(p.end+1, 0, p.admitted)})
+		s := answer(p.end+1, 0, p.admitted)
+		s.Time = w.start.Add(at(p.begin)) // a snapshot as old as the question
+		w.take(at(p.begin), at(p.end), []*api.Status{s})
 	}
 	phases, _, _ := w.summary()
 	n := phases[0].nearest
 	// From the begin at 1 to the end at 1.51: 1,220 where 0.51 s allow 720.
 	if n.admitted != 1220 || n.between != 510*time.Millisecond || n.bound != 720 {
 		t.Errorf("fullest %+v, want 1220 of 720 in 510ms", n)
+	}
+}
+
+func TestASnapshotIsOfTheInstantItNamesUnlessThatCannotBe(t *testing.T) {
+	w := testWatcher(1)
+	for _, c := range []struct{ says, want time.Duration }{
+		{2900 * time.Millisecond, 2900 * time.Millisecond}, // kept for a while
+		{3050 * time.Millisecond, 3050 * time.Millisecond}, // fresh; the poll began before
+		{time.Hour, 1800 * time.Millisecond},               // the wall clock was set
+		{-time.Hour, 1800 * time.Millisecond},
+	} {
+		s := &api.Status{Time: w.start.Add(c.says)}
+		if got := w.taken(s, 3*time.Second, 3100*time.Millisecond); got != c.want {
+			t.Errorf("snapshot of %v: taken at %v, want %v", c.says, got, c.want)
+		}
 	}
 }
 
