@@ -13,12 +13,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds on a file. The parser recurses by nesting, which these keep small, and
-// aliases can multiply a file's values without end.
+// Bounds on a file. The parser recurses by nesting and is quadratic in the lines
+// of one text and the keys of one mapping, which these keep to about a second;
+// and aliases can multiply a file's values without end.
 const (
 	maxFileBytes = 1 << 20
+	maxLines     = 30_000
 	maxLineBytes = 16 << 10
 	maxNesting   = 32
+	maxFields    = 1000
 	maxValues    = 200_000
 )
 
@@ -55,8 +58,8 @@ func (d *decoder) parse(data []byte) (root ast.Node, ok bool) {
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
-	if at, deep := tooDeep(tokens); deep {
-		d.unreadable(d.origin(at), "", "nested too deeply", "flatten it; no field needs this")
+	if at, why := tooBig(tokens); why != "" {
+		d.unreadable(d.origin(at), "", why, "write it flatter and shorter; no field needs this")
 		return nil, false
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -97,34 +100,76 @@ func tooMuch(data []byte) (line int, why string) {
 		return 1, "the file is larger than 1 MiB"
 	}
 	for text := range strings.Lines(string(data)) {
-		if line++; len(text) > maxLineBytes {
+		switch line++; {
+		case len(text) > maxLineBytes:
 			return line, "the line is longer than 16 KiB"
+		case line > maxLines:
+			return line, fmt.Sprintf("the file has more than %d lines", maxLines)
 		}
 	}
 	return 0, ""
 }
 
-// tooDeep finds nesting that only an attack or an accident produces: open
-// brackets, or several block openings on one line.
-func tooDeep(tokens token.Tokens) (*token.Token, bool) {
+// tooBig finds what only an attack or an accident produces, before the parser
+// sees it: deep nesting, which it follows by recursion, and mappings of
+// thousands of keys, on which it spends quadratic time.
+func tooBig(tokens token.Tokens) (at *token.Token, why string) {
+	var open [maxNesting + 2]int // keys so far of the mapping at each depth of brackets
+	var blocks keyCounter
 	flow, line, opened := 0, 0, 0
-	for _, t := range tokens {
+	for i, t := range tokens {
 		if t.Position.Line != line {
 			line, opened = t.Position.Line, 0
 		}
+		keys := 0
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
 			flow++
+			open[flow] = 0
 		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
+			flow = max(0, flow-1)
+		case token.MappingKeyType:
+			return t, "has a key behind a question mark"
+		case token.SequenceEntryType, token.TagType, token.AnchorType:
 			opened++
+			blocks.outer(t.Position.Column)
+		case token.MappingValueType:
+			if flow > 0 {
+				open[flow]++
+				keys = open[flow]
+			} else {
+				keys = blocks.key(tokens[max(0, i-1)].Position.Column)
+			}
 		}
-		if flow > maxNesting || opened > maxNesting || t.Position.IndentLevel > maxNesting {
-			return t, true
+		switch {
+		case flow > maxNesting || opened > maxNesting || t.Position.IndentLevel > maxNesting:
+			return t, "nested too deeply"
+		case keys > maxFields:
+			return t, fmt.Sprintf("more than %d fields in one place", maxFields)
 		}
 	}
-	return nil, false
+	return nil, ""
+}
+
+// keyCounter counts the keys of block mappings, told apart by their columns.
+type keyCounter []struct{ column, keys int }
+
+// outer ends the mappings right of column.
+func (k *keyCounter) outer(column int) {
+	for len(*k) > 0 && (*k)[len(*k)-1].column > column {
+		*k = (*k)[:len(*k)-1]
+	}
+}
+
+// key counts one key at column and returns how many its mapping has.
+func (k *keyCounter) key(column int) int {
+	k.outer(column)
+	if len(*k) == 0 || (*k)[len(*k)-1].column < column {
+		*k = append(*k, struct{ column, keys int }{column: column})
+	}
+	last := &(*k)[len(*k)-1]
+	last.keys++
+	return last.keys
 }
 
 // anchorVisitor collects the values that aliases stand for.

@@ -128,7 +128,11 @@ func AddFlags(flags *pflag.FlagSet) {
 		if s.flag == "" {
 			continue
 		}
-		flags.String(s.flag, "", fmt.Sprintf("%s (env %s)", s.path, s.env))
+		usage := fmt.Sprintf("%s (env %s", s.path, s.env)
+		if s.unset != "" {
+			usage += "; default " + s.unset
+		}
+		flags.String(s.flag, "", usage+")")
 		if s.isBool {
 			flags.Lookup(s.flag).NoOptDefVal = "true"
 		}

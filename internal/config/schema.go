@@ -139,6 +139,7 @@ type setting struct {
 	path   string // gossip.listen
 	env    string // SUBAK_GOSSIP_LISTEN
 	flag   string // gossip-listen; empty for a secret
+	unset  string // the default, as text
 	isBool bool
 	index  []int // of the field, for reflect's FieldByIndex
 	list   bool
@@ -165,7 +166,7 @@ func settingsOf(t reflect.Type, path string, index []int) []setting {
 			if flag == "" {
 				flag = strings.NewReplacer(".", "-", "_", "-").Replace(at)
 			}
-			s := setting{path: at, flag: flag, index: where, list: list, isBool: f.Type.Kind() == reflect.Bool}
+			s := setting{path: at, flag: flag, unset: f.Tag.Get("default"), index: where, list: list, isBool: f.Type.Kind() == reflect.Bool}
 			s.env = EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 			if f.Tag.Get("secret") == "true" {
 				s.flag = ""

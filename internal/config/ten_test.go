@@ -85,7 +85,11 @@ func TestBrokenYAMLGivesLineAndColumn(t *testing.T) {
 		{"deep brackets", "nodes: " + strings.Repeat("[", 5000), "nested too deeply"},
 		{"deep dashes", strings.Repeat("- ", 5000), "nested too deeply"},
 		{"long line", "a: " + strings.Repeat("x", 20000), "longer than 16 KiB"},
-		{"large", strings.Repeat("# x\n", 300_000), "larger than 1 MiB"},
+		{"large", strings.Repeat(strings.Repeat("# x", 1000)+"\n", 400), "larger than 1 MiB"},
+		{"many lines", strings.Repeat("# x\n", maxLines+1), "x.yaml:30001: the file has more than 30000 lines"},
+		{"many keys", strings.Repeat("a:\n", maxFields+1), "x.yaml:1001: more than 1000 fields"},
+		{"many keys in braces", "a: {" + strings.Repeat("a: 1,\n", maxFields+1), "x.yaml:1001: more than 1000 fields"},
+		{"question mark", "? a\n: b\n", "question mark"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -95,6 +99,23 @@ func TestBrokenYAMLGivesLineAndColumn(t *testing.T) {
 				t.Errorf("got %v, want one fault with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// Long lists of short mappings are no excess.
+func TestTheBoundsLeaveRoomForALargeCluster(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(strings.Replace(small, "nodes: [{name: ams}, {name: fra, weight: 2}]", "", 1))
+	text.WriteString("nodes:\n  - {name: ams}\n")
+	for i := range 9_000 {
+		fmt.Fprintf(&text, "  - name: n%d\n    weight: %d\n", i, i+1)
+	}
+	if _, err := Parse("x", []byte(text.String())); err != nil {
+		t.Error(err)
+	}
+	flow := strings.Replace(small, "nodes: [", "nodes: ["+strings.Repeat("{name: x, weight: 1},\n ", 2000), 1)
+	if _, err := Parse("x", []byte(flow)); err == nil || strings.Contains(err.Error(), "fields in one place") {
+		t.Errorf("got %v, want only the double names", err)
 	}
 }
 

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"encoding/base64"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"subak/allocator"
+)
+
+func TestSpecsAreInCanonicalOrderAndExact(t *testing.T) {
+	text := `
+cluster: {name: edge}
+gossip: {seeds: ["a:1"]}
+nodes: [{name: fra, weight: 3}, {name: ams, weight: 1}]
+budgets:
+  - name: origin
+    limit: 10/s
+    mode: paper
+    headroom: owner-keeps
+    insurance: 5%
+    classes:
+      - {name: hi, reserve: 33.3333%, preempts: true, borrow: 0%}
+      - {name: lo, reserve: 66.6667%, lend: 50%, protect: 25%}
+    cells: [{node: fra, class: lo, floor: 1/s, cap: 2/s}, {node: ams, class: hi, floor: 2/s}]
+`
+	c, err := Parse("x", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const u = allocator.Unit
+	want := []allocator.Spec{{
+		Budget: 10 * u, Weights: []int64{1, 3}, Mode: allocator.Paper, Headroom: allocator.HeadroomOwnerKeeps, InsurancePPM: 50_000,
+		Classes: []allocator.ClassSpec{
+			{Name: "hi", Reservation: 3_333_330, Lend: 1_000_000, Borrow: 0, Protect: 1_000_000, Preempts: true, Rule: allocator.Proportional},
+			{Name: "lo", Reservation: 6_666_670, Lend: 500_000, Borrow: -1, Protect: 250_000, Rule: allocator.Proportional},
+		},
+		Floors: [][]allocator.Rate{{2 * u, 0}, {0, 1 * u}},
+		Caps:   [][]allocator.Rate{{-1, -1}, {-1, 2 * u}},
+	}}
+	if diff := cmp.Diff(want, c.Specs()); diff != "" {
+		t.Error(diff)
+	}
+	if s := c.Summary(); s.Nodes[0].Name != "ams" || len(s.Budgets[0].Bases) != 2 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// Whatever percentages add up to 100%, the reservations add up to the limit and
+// the allocator takes them.
+func TestReservationsAddUpToTheLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := allocator.Rate(rapid.Int64Range(1, int64(MaxRate)).Draw(t, "limit"))
+		cuts := rapid.SliceOfN(rapid.Int64Range(0, int64(Whole)), 1, 8).Draw(t, "cuts")
+		b := Budget{Limit: Amount{limit, Requests}}
+		left := Whole
+		for _, cut := range cuts {
+			p := min(left, Percent(cut))
+			b.Classes = append(b.Classes, Class{Reserve: Portion{Percent: p}})
+			left -= p
+		}
+		b.Classes = append(b.Classes, Class{Reserve: Portion{Percent: left}})
+		out, ok := b.reservations()
+		var sum allocator.Rate
+		for _, r := range out {
+			sum += r
+		}
+		if !ok || sum != limit {
+			t.Fatalf("%v of %d add up to %d (%v)", out, limit, sum, ok)
+		}
+		spec := b.spec([]Node{{Name: "a", Weight: 1}})
+		if err := spec.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestSecretsAreReadFromTheirFilesAndNeverRepeated(t *testing.T) {
+	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	keys := write(t, "# old and new\n"+key+"\n\n"+key+"\n")
+	token := write(t, "0123456789abcdef-secret\n")
+	c := Default()
+	c.Gossip.KeyFile, c.Admin.TokenFile = keys, token
+	s, err := c.Secrets()
+	if err != nil || len(s.Keys) != 2 || len(s.Keys[0]) != 32 || s.Token != "0123456789abcdef-secret" {
+		t.Fatalf("got %d keys, token %q, %v", len(s.Keys), s.Token, err)
+	}
+	c.Gossip.KeyFile, c.Admin.TokenFile = write(t, "hidden-thing\n"+key[:20]+"\n"), write(t, "short\n")
+	_, err = c.Secrets()
+	if err == nil || strings.Count(err.Error(), "mend: ") != 3 || strings.Contains(err.Error(), "hidden-thing") || strings.Contains(err.Error(), "short;") {
+		t.Errorf("got %v, want three faults without the secrets", err)
+	}
+	c.Gossip.KeyFile, c.Admin.TokenFile = "/nonexistent/keys", write(t, strings.Repeat("x", maxSecretBytes+1))
+	if _, err = c.Secrets(); err == nil || strings.Count(err.Error(), "mend: ") != 2 {
+		t.Errorf("got %v, want two faults", err)
+	}
+	if err := os.WriteFile(keys, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Gossip.KeyFile, c.Admin.TokenFile = keys, ""
+	if _, err = c.Secrets(); err == nil || !strings.Contains(err.Error(), "holds 0 keys") {
+		t.Errorf("got %v, want no keys", err)
+	}
+}
