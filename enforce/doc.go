@@ -23,7 +23,8 @@
 //
 // # Invariants
 //
-//   - Credit rounds down: a bucket never gives more than rate x time + cap.
+//   - Credit rounds down: from one instant to another a bucket never gives more
+//     than rate x time + cap, to within one micro-unit (a millionth of a request).
 //   - A bucket begins empty. A node that restarts must not grant a second burst
 //     next to the one its former life may just have granted.
 //   - A bucket whose rate is 0 keeps nothing.

@@ -95,6 +95,21 @@ func TestStepOfSteadyTrafficIsWithinOnePercentAfterTwoTicks(t *testing.T) {
 	}
 }
 
+func TestStepInsideAnIntervalDoesNotBiasWhatFollows(t *testing.T) {
+	for _, part := range []int64{100, 500, 880, 900, 950} {
+		e := enforce.NewEstimator(enforce.EstimatorConfig{})
+		now := int64(0)
+		e.Update(now, 0)
+		var got allocator.Rate
+		for i, n := range []int64{0, 0, part, 1000, 1000, 1000, 1000, 1000, 1000, 1000} {
+			now += sub
+			if got, _ = e.Update(now, n); i >= 4 && offBy(got, 20_000) > 0.005 {
+				t.Errorf("part %d, interval %d: published %d", part, i, got)
+			}
+		}
+	}
+}
+
 func TestFallToNothingIsFollowedAtOnce(t *testing.T) {
 	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(3)
 	now := int64(0)

@@ -269,23 +269,24 @@ func (l *Limiter) RetryAfter(now int64, class int, cost int64) time.Duration {
 func (l *Limiter) wait(s *segment, b int, now, cost int64) (int64, bool) {
 	t := max(now, s.t0)
 	need := cost - l.tokens(s, b, t-s.t0)
+	if need <= 0 {
+		return max(t-now, 0), true
+	}
+	need++ // an anchor on the way can hide the fraction of a micro-unit
 	for ; s != nil; s = s.next {
 		ln := &s.lines[b]
-		switch {
-		case need <= 0:
-			return max(t-now, 0), true
-		case uint64(cost) > ln.cap:
+		if uint64(cost) > ln.cap {
 			return 0, false
 		}
 		d := int64(math.MaxInt64)
 		if ln.mult > 0 {
 			d = timeFor(need, ln.mult)
 		}
-		if d <= s.until-t || s.next == nil && ln.mult > 0 {
+		if d < s.until-t || s.next == nil && ln.mult > 0 {
 			return satAdd(t-now, d), true
 		}
-		need -= int64(ln.pointAt(s.until-t).credit - ln.c0)
-		t = s.until // a token can be late by one micro-unit, never early
+		need = max(1, need-int64(ln.pointAt(s.until-t).credit-ln.c0))
+		t = s.until
 	}
 	return 0, false
 }

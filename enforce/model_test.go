@@ -102,10 +102,25 @@ func (m *model) add(b int, units int64) {
 }
 
 // holds reports whether bucket b has surely, and perhaps, the cost above reserve.
+// A bucket clamped to its cap may keep the fraction of a micro-unit that is not
+// credited yet.
 func (m *model) holds(b int, cost int64, reserve *big.Rat) (surely, perhaps bool) {
 	left := new(big.Rat).Sub(m.tokens[b], big.NewRat(cost, 1))
 	left.Sub(left, reserve)
-	return left.Cmp(m.loss) >= 0, left.Sign() >= 0
+	return left.Cmp(m.loss) >= 0, left.Cmp(big.NewRat(-1, 1e6)) > 0
+}
+
+// backdate says that the last admission was paid age ago: a full bucket has
+// earned since then what it would otherwise have let overflow. How much of
+// the age lies in the current segment the model does not know, so from here on
+// it is less sure by as much.
+func (m *model) backdate(age int64, from int) {
+	for _, b := range []int{0, 1 + from} {
+		earned := new(big.Rat).Mul(big.NewRat(age, 1e9), big.NewRat(int64(m.rate(b)), 1e6))
+		m.tokens[b] = new(big.Rat).Add(m.tokens[b], earned)
+		m.clamp(b)
+		m.loss.Add(m.loss, earned)
+	}
 }
 
 func (m *model) half(b int) *big.Rat { return new(big.Rat).Mul(m.cap(b), big.NewRat(1, 2)) }
@@ -170,10 +185,13 @@ func TestLimiterNeverAdmitsMoreThanTheModelAndRoundsByLittle(t *testing.T) {
 			},
 			"decide with an old reading": func(t *rapid.T) {
 				class := rapid.IntRange(0, classes-1).Draw(t, "class")
-				old := now - rapid.Int64Range(0, 1e10).Draw(t, "age")
+				age := rapid.Int64Range(0, 1e10).Draw(t, "age")
 				l.Share(now, nil) // others have been here with the newer reading
-				v := l.Decide(old, class, 1)
+				v := l.Decide(now-age, class, 1)
 				m.judge(t, now, class, 1, v, false)
+				if v.OK {
+					m.backdate(age, int(v.From))
+				}
 			},
 			"refund": func(t *rapid.T) {
 				if len(admitted) == 0 {
