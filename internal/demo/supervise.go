@@ -159,11 +159,18 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last returns the last n lines, indented.
+// last returns the last n lines, indented. Of a Go panic the first lines say
+// more than the last: then it returns n lines from there.
 func (t *tail) last(n int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(string(bytes.TrimSpace(t.text)), "\n")
-	lines = lines[max(0, len(lines)-n):]
-	return "    " + strings.Join(lines, "\n    ")
+	from := max(0, len(lines)-n)
+	for i, line := range lines {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			from = min(i, from)
+			break
+		}
+	}
+	return "    " + strings.Join(lines[from:min(from+n, len(lines))], "\n    ")
 }

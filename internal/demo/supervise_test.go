@@ -98,3 +98,11 @@ func TestTheTailIsBounded(t *testing.T) {
 		t.Errorf("%d bytes kept, last two lines %q", len(b.text), b.last(2))
 	}
 }
+
+func TestOfAPanicTheFirstLinesAreShown(t *testing.T) {
+	var b tail
+	_, _ = b.Write([]byte("before\npanic: the cause\nframe 1\nframe 2\nframe 3\n"))
+	if got := b.last(2); got != "    panic: the cause\n    frame 1" {
+		t.Errorf("last two lines %q", got)
+	}
+}

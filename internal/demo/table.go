@@ -25,22 +25,21 @@ func table(r *Result) string {
 	f("limiter known every request in advance. lost: met no node (%s).", lostKinds(r))
 	f("")
 	f("%-8s%48s%15s%18s", "phase", "most requests at the origin in any / bound", "sum of shares", "nodes' counters")
-	f("%-8s%s%15s%18s", "", windowHeads(r), "(single poll)", "at most")
+	f("%-8s%s%15s%18s", "", windowHeads(r), "at most", "at most")
 	for _, ph := range r.Phases {
 		line := fmt.Sprintf("%-8s", ph.Name)
 		for _, w := range ph.Windows {
 			line += fmt.Sprintf("%16s", comma(w.Prompt)+" / "+comma(w.Bound))
 		}
-		shares := fmt.Sprintf("%s (%s)", comma(int(ph.SharesSteady+0.5)), comma(int(ph.SharesPeak+0.5)))
-		f("%s%15s%9.1f %% of bound", line, shares, 100*fill{0, ph.Counters.Peak, ph.Counters.Bound}.fraction())
+		f("%s%13s/s%9.1f %% of bound", line, comma(int(ph.SharesSteady+0.5)), 100*fill{0, ph.Counters.Peak, ph.Counters.Bound}.fraction())
 	}
 	f("")
 	f("bound: %s/s * (window + %s burst + %s spread) + %d; the spread is the p99.9 of the time from",
 		comma(int(r.Limit)), time.Duration(r.BurstSeconds*float64(time.Second)), short(r.Spread), r.Extra)
 	f("generator to origin, and %s slower requests are left out. Over windows of every length at once:", count(slower(r)))
 	f("%s requests above the line of the limit, %s allowed.", comma(int(r.Level)), comma(int(r.LevelMax)))
-	f("shares: what the nodes enforce, added up; the most in three polls in a row. The nodes do not")
-	f("answer for one instant, so while capacity moves a single poll may count some of it twice.")
+	f("shares: what the nodes say they enforce, added up; the most that three polls in a row agree on,")
+	f("as their answers are not of one instant. JSON has the most of any single poll too.")
 	if r.BackAfter > 0 {
 		f("The killed node was ready %s after its restart%s.", short(r.BackAfter), baseAfter(r))
 	}
