@@ -11,7 +11,9 @@ type demoOptions struct {
 	keep  bool // leave the cluster running afterwards
 	json  bool // print the result as JSON
 	plain bool // no live view, one line for each step
+	short bool // a third of the time
 	seed  uint64
+	limit int64 // of the budget, requests/s
 }
 
 func (p *program) demoCommand() *cobra.Command {
@@ -32,7 +34,9 @@ Ports are chosen free; nothing is left running or on disk.`,
 	}
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the cluster running and print the dashboard's address")
 	cmd.Flags().BoolVar(&o.plain, "plain", false, "no live view, one line for each step")
+	cmd.Flags().BoolVar(&o.short, "short", false, "a third of the time")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "of the load generator's randomness")
+	cmd.Flags().Int64Var(&o.limit, "limit", 1000, "the budget in requests/s; the load grows with it")
 	p.jsonFlag(cmd, &o.json)
 	return cmd
 }

@@ -160,6 +160,6 @@ location; together they never admit more than the budget.
 	root.SetErr(p.err)
 	root.AddCommand(p.runCommand(), p.demoCommand(),
 		p.statusCommand(), p.membersCommand(), p.explainCommand(), p.freezeCommand(), p.unfreezeCommand(),
-		p.configCommand(), p.keygenCommand(), p.versionCommand(), p.manCommand())
+		p.configCommand(), p.keygenCommand(), p.versionCommand(), p.manCommand(), p.originCommand())
 	return root
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os/signal"
 	"syscall"
 
@@ -12,6 +13,8 @@ import (
 
 // envConfig names the configuration file when --config does not.
 const envConfig = config.EnvConfig
+
+var errNoConfig = errors.New("no configuration file is named")
 
 // files returns the configuration files of a command.
 func (p *program) files(flag []string) []string {

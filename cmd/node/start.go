@@ -2,17 +2,73 @@ package main
 
 import (
 	"context"
-	"errors"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
 
 	"subak/internal/config"
+	"subak/internal/demo"
+	"subak/internal/node"
 )
 
-var errNoConfig = errors.New("no configuration file is named")
-
-var errNotBuilt = errors.New("not built yet")
-
 // startNode runs a node until ctx ends.
-func startNode(context.Context, *program, *config.Config) error { return errNotBuilt }
+func startNode(ctx context.Context, p *program, cfg *config.Config) error {
+	log := newLogger(p.err, cfg.Log)
+	for _, w := range cfg.Warnings() {
+		log.Warn(w)
+	}
+	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version})
+}
+
+func newLogger(w io.Writer, c config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // checked when loaded
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// shortScale makes the demo's minute a third as long: enough for every phase.
+const shortScale = 1.0 / 3
+
+// originCommand is the demo's origin in a process of its own.
+const originCommand = "demo-origin"
 
 // startDemo runs the demonstration.
-func startDemo(context.Context, *program, demoOptions) error { return errNotBuilt }
+func startDemo(ctx context.Context, p *program, o demoOptions) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	opts := demo.Options{
+		Exe: exe, OriginArgs: []string{originCommand}, Out: p.out, Err: p.err, Limit: o.limit, Seed: o.seed,
+		Keep: o.keep, JSON: o.json, NoTTY: o.plain, Scale: 1,
+	}
+	if o.short {
+		opts.Scale = shortScale
+	}
+	v, err := demo.Run(ctx, opts)
+	if err != nil {
+		return err
+	}
+	if !v.OK() {
+		return &failure{code: exitBroken} // the verdict has said it
+	}
+	return nil
+}
+
+func (p *program) originCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: originCommand, Hidden: true, Args: cobra.NoArgs,
+		Short: "The demo's origin: enforces nothing, remembers arrivals",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return untilSignal(cmd.Context(), demo.ServeOrigin)
+		},
+	}
+}
