@@ -25,10 +25,7 @@ func call(t *testing.T, s *Server, method, path string, header ...string) (*http
 		t.Fatal(err)
 	}
 	for _, h := range header {
-		name, value, ok := strings.Cut(h, ": ")
-		if !ok {
-			continue
-		}
+		name, value, _ := strings.Cut(h, ": ")
 		if name == "Host" {
 			r.Host = value
 			continue
@@ -135,7 +132,7 @@ func TestEveryRouteButProbesAndThePageNeedsTheToken(t *testing.T) {
 			resp, _ := call(t, s, rt.method, path, header...)
 			return resp.StatusCode
 		}
-		for _, header := range []string{"", "Authorization: Bearer wrong", "Authorization: Bearer ", "Authorization: Basic full", "Authorization: full"} {
+		for _, header := range []string{"Accept: */*", "Authorization: Bearer wrong", "Authorization: Bearer ", "Authorization: Basic full", "Authorization: full"} {
 			if got, want := status(header) == 401, !free[path]; got != want {
 				t.Errorf("%s with %q: refused %v, want %v", path, header, got, want)
 			}
@@ -147,6 +144,13 @@ func TestEveryRouteButProbesAndThePageNeedsTheToken(t *testing.T) {
 		if got := status("Authorization: Bearer reader") == 403; got != writes {
 			t.Errorf("%s refuses the read token: %v, want %v", path, got, writes)
 		}
+	}
+}
+
+func TestNoReadTokenIsNotAnEmptyReadToken(t *testing.T) {
+	s := serve(t, Config{Token: "full"}, &scripted{scene: fiveCities()})
+	if resp, _ := call(t, s, "GET", "/v1/status", "Authorization: Bearer "); resp.StatusCode != 401 {
+		t.Errorf("an empty token: %d, want 401", resp.StatusCode)
 	}
 }
 

@@ -44,9 +44,8 @@ func newHub(snapshot func() api.Status, every time.Duration, m *metrics) *hub {
 	}
 }
 
-// run samples until ctx ends, then ends every stream.
+// run samples until ctx ends. The streams end by the same context.
 func (h *hub) run(ctx context.Context) {
-	defer h.closeAll()
 	// Elapsed monotonic time on top of one reading of the wall clock: plots must
 	// not fold when the clock is stepped.
 	start := time.Now()
@@ -132,14 +131,6 @@ func (h *hub) removeLocked(s *stream) {
 	delete(h.streams, s)
 	close(s.frames)
 	h.metrics.streams.Dec()
-}
-
-func (h *hub) closeAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for s := range h.streams {
-		h.removeLocked(s)
-	}
 }
 
 // statusFrame is one server-sent event. Its id is the sample's time, by which

@@ -29,7 +29,7 @@ func (s *Server) routes() []route {
 		{"/{$}", http.MethodGet, public, serveFile("index.html")},
 		{"/ui/{file}", http.MethodGet, public, func(w http.ResponseWriter, r *http.Request) { serveFile(r.PathValue("file"))(w, r) }},
 		{"/v1/status", http.MethodGet, read, s.serveStatus},
-		{"/v1/events", http.MethodGet, read, patient(s.serveEvents)},
+		{"/v1/events", http.MethodGet, read, s.serveEvents},
 		{"/v1/history", http.MethodGet, read, s.serveHistory},
 		{"/v1/explain", http.MethodGet, read, s.serveExplain},
 		{"/v1/freeze", http.MethodPost, write, s.serveFreeze(true)},
@@ -219,9 +219,9 @@ func serveNothing(w http.ResponseWriter, _ *http.Request) {
 	fail(w, http.StatusNotFound, "no such page: the dashboard is at /, the figures at /v1/status")
 }
 
-// profile bounds the length of a profile or trace, and gives it its time.
+// profile refuses a profile or trace longer than profileSecondsMax. The handlers
+// extend the write deadline by the length themselves.
 func profile(next http.HandlerFunc) http.HandlerFunc {
-	next = patient(next)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if text := r.URL.Query().Get("seconds"); text != "" {
 			n, err := strconv.ParseFloat(text, 64)
@@ -230,17 +230,6 @@ func profile(next http.HandlerFunc) http.HandlerFunc {
 				return
 			}
 		}
-		next(w, r)
-	}
-}
-
-// patient lifts the read deadline while next runs: the server watches the
-// connection meanwhile, and a deadline that passes would end the request.
-func patient(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		control.SetReadDeadline(time.Time{})
-		defer func() { control.SetReadDeadline(time.Now().Add(readTimeout)) }()
 		next(w, r)
 	}
 }

@@ -48,7 +48,7 @@ const (
 	streamsMax        = 32               // event streams open at once
 	streamQueue       = 4                // snapshots a stream may lag before it is closed
 	headerTimeout     = 5 * time.Second  // for the request's headers
-	readTimeout       = 10 * time.Second // for the whole request
+	readTimeout       = 10 * time.Second // for the whole request; the server lifts it once that is read
 	writeTimeout      = 15 * time.Second // for a response; streams and profiles extend it
 	idleTimeout       = 60 * time.Second // of a kept-alive connection
 	shutdownTimeout   = 3 * time.Second  // for open requests once Run's context ends
