@@ -10,7 +10,6 @@ import (
 type planned struct {
 	to         NodeID
 	want, give allocator.Rate
-	covered    allocator.Rate // of give: what Out to the borrower's present life holds already
 }
 
 // Publish makes the next row, at lease-clock reading now: read before the row
@@ -126,48 +125,28 @@ func (l *Ledger) lend(b *book, x planned) {
 // those the settlement wants: only to fresh members of the adopted epoch (L9);
 // in total at most the ceiling; and adding no more to Out than is free, so that
 // the sum of Out stays within the ceiling (L4). Borrowed capacity is never lent
-// (trap 14). What is lent already is renewed first; new loans leave the own
-// target untouched.
+// (trap 14). What Out holds already is renewed first, which costs nothing; what
+// adds to it leaves the own target untouched.
 func (l *Ledger) feasible(now int64, b *book, dst []planned) []planned {
 	if !l.usable() || l.frozen || l.selfPos < 0 {
 		return dst
 	}
-	var total allocator.Rate
+	room := b.ceiling
 	for _, w := range b.want {
 		if !l.mayBorrow(now, w.To) {
 			continue
 		}
-		x := planned{to: w.To, want: w.Amount}
-		x.give = min(w.Amount, loanTo(b.loans, w.To), b.ceiling-total)
-		x.covered = b.renewable(w.To, l.peers[w.To].row.Inc, now)
-		total += x.give
+		covered := b.renewable(w.To, l.peers[w.To].row.Inc, now)
+		x := planned{w.To, w.Amount, min(w.Amount, covered, room)}
+		room -= x.give
 		dst = append(dst, x)
 	}
-	free := b.ceiling - b.outstanding(now)
-	for i := range dst { // renewals
-		x := &dst[i]
-		if more := x.give - x.covered; more > 0 {
-			more = max(0, min(more, free))
-			x.give = x.covered + more
-			free -= more
-		}
-		x.covered = max(x.covered, x.give)
-	}
-	free -= b.keep
-	room := b.ceiling
-	for _, x := range dst {
-		room -= x.give
-	}
+	free := min(b.ceiling-b.outstanding(now)-b.keep, room)
 	kept := dst[:0]
-	for _, x := range dst { // new loans
-		if want := min(x.want, x.give+room); want > x.give {
-			grant := min(want, x.covered)
-			if more := max(0, min(want-x.covered, free)); more > 0 {
-				grant = x.covered + more
-				free -= more
-			}
-			room -= grant - x.give
-			x.give = grant
+	for _, x := range dst {
+		if more := min(x.want-x.give, free); more > 0 {
+			x.give += more
+			free -= more
 		}
 		if x.give > 0 {
 			kept = append(kept, x)

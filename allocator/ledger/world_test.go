@@ -60,7 +60,7 @@ type world struct {
 	dir    *Directory
 	n      int
 	eps    int64
-	term   time.Duration
+	terms  []time.Duration // by name
 	procs  []*process
 	byName []*process
 	disk   []*Stored
@@ -85,9 +85,9 @@ func newWorld(seed uint64) *world {
 		epochs: map[EpochID]*Epoch{}, seen: map[string]int{}}
 	w.n = 3 + w.rng.IntN(4)
 	w.eps = []int64{MinEpsPPM, 50_000}[w.rng.IntN(2)]
-	w.term = 2 * time.Second
 	for i := range w.n {
 		w.dir.Intern(fmt.Sprintf("n%d", i))
+		w.terms = append(w.terms, []time.Duration{2 * time.Second, 2 * time.Second, 3 * time.Second}[w.rng.IntN(3)])
 	}
 	w.disk = make([]*Stored, w.n)
 	w.hasDsk = make([]bool, w.n)
@@ -180,7 +180,7 @@ func (w *world) incarnation(name NodeID, above uint64) uint64 {
 }
 
 func (w *world) start(name NodeID, e *Epoch, bootstrap bool) *process {
-	cfg := Config{Self: name, Term: w.term, Live: w.term, EpsPPM: w.eps, Guard: time.Millisecond,
+	cfg := Config{Self: name, Term: w.terms[name], Live: 2 * time.Second, EpsPPM: w.eps, Guard: time.Millisecond,
 		Bootstrap: bootstrap, Durable: w.hasDsk[name], Directory: w.dir}
 	if s := w.disk[name]; s != nil {
 		cfg.Stored = s
@@ -540,7 +540,7 @@ func (w *world) deliverSomething(old int) {
 func (w *world) wake(p *process) {
 	now := p.clock(w.t)
 	next := p.l.NextEvent(now)
-	if next-now > int64(w.term) {
+	if next-now > int64(2*time.Second) {
 		return
 	}
 	w.pass(max(0, (next-now)*1_000_000/(1_000_000+p.rate)))
