@@ -120,6 +120,9 @@ func (w *watcher) take(begin, end time.Duration, answers []*api.Status) {
 	p := poll{begin: begin, end: end, phase: w.phase, complete: true}
 	for i, s := range answers {
 		n := &w.nodes[i]
+		if n.down && !n.starting {
+			s = nil // it answered just before it was killed
+		}
 		n.up = s != nil
 		if s != nil {
 			w.answeredLocked(n, s, end)

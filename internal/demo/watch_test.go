@@ -34,6 +34,7 @@ func TestSumsAreTakenOverCompletePollsOnly(t *testing.T) {
 	if ph := phases[0]; ph.polls != 3 || ph.complete != 2 || ph.sharesPeak != 950 || ph.sharesSteady != 0 {
 		t.Errorf("phase %+v, want 3 polls, 2 complete, peak 950", ph)
 	}
+	w.startedNode(1)
 	w.take(6, 7, []*api.Status{answer(4, 950, 0), answer(0.1, 60, 0)})
 	if phases, _, _ = w.summary(); phases[0].sharesPeak != 1010 || phases[0].sharesSteady != 900 {
 		t.Errorf("phase %+v, want a single peak of 1010 and a steady 900", phases[0])
@@ -45,9 +46,11 @@ func TestCountersGoOnOverARestart(t *testing.T) {
 	w.take(0, 1, []*api.Status{answer(10, 0, 500)})
 	w.killedNode(0)
 	w.take(2, 3, []*api.Status{nil})
+	w.take(2, 3, []*api.Status{answer(10.1, 0, 510)}) // on its way when the node was killed
+	w.startedNode(0)
 	w.take(4, 5, []*api.Status{answer(0.2, 0, 800)}) // more than before, yet a new life
 	w.take(6, 7, []*api.Status{answer(0.4, 0, 10)})  // and another
-	if got, want := w.polls[3].admitted, uint64(501+801+11); got != want {
+	if got, want := w.polls[4].admitted, uint64(501+801+11); got != want {
 		t.Errorf("admitted %d, want %d", got, want)
 	}
 	if w.backAt != 5 || w.baseAt != 5 {
