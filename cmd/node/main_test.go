@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -204,7 +205,7 @@ func TestFailuresHaveACodeAndAreSaidOnceWithAMend(t *testing.T) {
 		{"not a node", []string{"status", "--admin", garbage.Listener.Addr().String()}, exitUnreachable, []string{"not that of a subak node", "mend: "}},
 		{"bad address", []string{"status", "--admin", "here"}, exitUsage, []string{"neither host:port nor unix:/path", "mend: "}},
 		{"no token", []string{"freeze", "--admin", address}, exitRefused, []string{"refused (401): token missing", "mend: ", "--token-file"}},
-		{"no token file", []string{"freeze", "--admin", address, "--token-file", "/nonexistent"}, exitBroken, []string{"/nonexistent", "mend: "}},
+		{"no token file", []string{"freeze", "--admin", address, "--token-file", "/nonexistent"}, exitBroken, []string{"/nonexistent:1: admin.token_file: cannot be read", "mend: "}},
 		{"no such budget", []string{"explain", "orign", "x", "--admin", address}, exitRefused, []string{`no budget "orign"`, "mend: see subak status"}},
 		{"no such command", []string{"stauts"}, exitUsage, []string{"unknown command", "status", "mend: see subak --help"}},
 		{"no such subcommand", []string{"config", "chek"}, exitUsage, []string{"unknown command", "mend: see subak config --help"}},
@@ -327,8 +328,8 @@ func TestKeysAreLongAndDifferent(t *testing.T) {
 func TestFiguresAreShortAndPlain(t *testing.T) {
 	cases := []struct{ got, want string }{
 		{rate(19999.7, "/s"), "20,000/s"}, {rate(6.25, "/s"), "6.2/s"}, {rate(0.3, "/s"), "0.3/s"}, {rate(0, "/s"), "0/s"},
-		{rate(-1, "/s"), "-"}, {rate(12.5e6, "B/s"), "13 MB/s"}, {rate(1e300, "B/s"), "1,000 PB/s"},
-		{span(0.25), "300ms"}, {span(1), "1s"}, {span(75), "1m15s"}, {span(11520), "3h12m"}, {span(1e6), "11d13h"}, {span(-1), "?"},
+		{rate(-1, "/s"), "-"}, {rate(12.5e6, "B/s"), "12.5 MB/s"}, {rate(0.3, "B/s"), "0.3 B/s"}, {rate(math.Inf(1), "/s"), "?"},
+		{span(0.25), "250ms"}, {span(1), "1s"}, {span(75), "1m15s"}, {span(11520), "3h12m"}, {span(1e6), "11d13h"}, {span(-1), "?"},
 		{millis(-1), "-"}, {millis(6.53), "6.5ms"}, {millis(162), "162ms"}, {millis(93000), "1m33s"},
 		{percent(1, 0), "-"}, {percent(1, 3), "33.3%"},
 	}

@@ -56,7 +56,10 @@ func (p *program) versionCommand() *cobra.Command {
 			if b.Modified {
 				revision += " with local changes"
 			}
-			page.facts("subak", b.Version, "revision", revision, "go", b.Go, "platform", b.Platform)
+			page.fact("subak", b.Version)
+			page.fact("revision", revision)
+			page.fact("go", b.Go)
+			page.fact("platform", b.Platform)
 			return page.writeTo(p.out)
 		},
 	}

@@ -62,15 +62,13 @@ func exceeds(b *api.Budget) bool { return b.SumShare > b.Limit*1.001 }
 
 func statusPage(s *api.Status) *page {
 	p := &page{}
-	p.facts(
-		"node", fmt.Sprintf("%s of cluster %s, up %s, %s", s.Node, s.Cluster, span(s.Uptime), first(s.Version, "unknown version")),
-		"ready", readyWords(s),
-		"budget", keptWords(s),
-		"views", viewWords(s),
-		"config", epochWords(s),
-		"frozen", frozenWords(s),
-		"dropped", droppedWords(s.Dropped),
-	)
+	p.fact("node", fmt.Sprintf("%s of cluster %s, up %s, version %s", s.Node, s.Cluster, span(s.Uptime), first(s.Version, "unknown")))
+	p.fact("ready", readyWords(s)...)
+	p.fact("budget", keptWords(s)...)
+	p.fact("views", viewWords(s)...)
+	p.fact("config", epochWords(s))
+	p.fact("frozen", frozenWords(s))
+	p.fact("dropped", droppedWords(s.Dropped))
 	for i := range s.Budgets {
 		p.line("")
 		budgetPart(p, &s.Budgets[i])
@@ -78,54 +76,60 @@ func statusPage(s *api.Status) *page {
 	return p
 }
 
-func readyWords(s *api.Status) string {
-	words := yesNo(s.Ready)
+// readyWords says whether the node can do its job, and what is amiss.
+func readyWords(s *api.Status) []string {
+	words := []string{yesNo(s.Ready)}
 	if s.Reason != "" {
-		words += ": " + s.Reason
+		words[0] += ": " + s.Reason
 	}
 	switch s.Join {
 	case api.NeverJoined:
-		words += "; it has never met a peer: check gossip.seeds, keys and firewalls"
+		words = append(words, "it has never met a peer: check gossip.seeds, keys and firewalls")
 	case api.LostPeers:
-		words += "; it lost its peers and keeps to its own base"
+		words = append(words, "it lost its peers and shares with nobody: check the network and the other nodes")
 	case api.Alone:
-		words += "; a cluster of one by configuration"
+		words = append(words, "a cluster of one by configuration")
 	}
 	if s.Quarantine > 0 {
-		words += fmt.Sprintf("; quarantine for another %s, until loans of its former life are over", span(s.Quarantine))
-	} else if !s.Proved && s.Join != api.Alone {
-		words += "; no peer has vouched for it yet, so it may not use its own base"
+		words = append(words, fmt.Sprintf("in quarantine for another %s, until all loans of its former life are over", span(s.Quarantine)))
+	}
+	if !s.Proved && s.Join != api.Alone {
+		words = append(words, "no peer has vouched for it yet, so it may not use its own base")
 	}
 	return words
 }
 
-func keptWords(s *api.Status) string {
+// keptWords says whether any budget is over its limit, by the shares in the
+// node's view.
+func keptWords(s *api.Status) []string {
 	if len(s.Budgets) == 0 {
-		return "there are none"
+		return []string{"there are none"}
 	}
-	var over []string
+	var kept, over, words []string
 	for i := range s.Budgets {
-		if b := &s.Budgets[i]; exceeds(b) {
-			over = append(over, fmt.Sprintf("%s: %s of %s", b.Name, rate(b.SumShare, b.Unit), rate(b.Limit, b.Unit)))
+		b := &s.Budgets[i]
+		sum := fmt.Sprintf("%s %s of %s", b.Name, rate(b.SumShare, b.Unit), rate(b.Limit, b.Unit))
+		if exceeds(b) {
+			over = append(over, sum)
+		} else {
+			kept = append(kept, sum)
+		}
+		if b.Shadow {
+			words = append(words, fmt.Sprintf("SHADOW: budget %s refuses nothing", b.Name))
 		}
 	}
 	switch {
 	case len(over) > 0 && s.Epoch.Active:
-		return "BROKEN: the live nodes enforce more than the limit: " + list(over)
+		return append([]string{"BROKEN: the live nodes enforce more than the limit: " + list(over)}, words...)
 	case len(over) > 0:
-		return "in transit: a new configuration is not in force everywhere yet: " + list(over)
+		return append([]string{"in transit, a new configuration is not in force everywhere yet: " + list(over)}, words...)
 	}
-	shadow := ""
-	for i := range s.Budgets {
-		if s.Budgets[i].Shadow {
-			shadow = "; in shadow mode, refusing nothing: " + s.Budgets[i].Name
-		}
-	}
-	return fmt.Sprintf("kept: the live nodes enforce no more than the limit of %s%s", count(len(s.Budgets), "budget", "budgets"), shadow)
+	return append([]string{"kept: the live nodes enforce " + list(kept)}, words...)
 }
 
-// viewWords says whether the live nodes see the same and name those that do not.
-func viewWords(s *api.Status) string {
+// viewWords says whether the live nodes see the same, and names those that are
+// not part of it.
+func viewWords(s *api.Status) []string {
 	live, listed := 0, 0
 	var differ, gone, refused, strangers []string
 	for i := range s.Members {
@@ -135,34 +139,31 @@ func viewWords(s *api.Status) string {
 			refused = append(refused, fmt.Sprintf("%s (%s)", m.Name, m.Refused))
 		case !m.Listed:
 			strangers = append(strangers, m.Name)
-		}
-		if !m.Listed {
-			continue
-		}
-		listed++
-		switch {
 		case !m.Live && !m.Self:
-			gone = append(gone, m.Name)
-		default:
+			gone = append(gone, fmt.Sprintf("%s (%s)", m.Name, first(m.Gossip, "unknown")))
+		case !m.Agrees && !m.Self:
+			differ = append(differ, m.Name)
+		}
+		if m.Listed {
+			listed++
+		}
+		if m.Listed && (m.Live || m.Self) {
 			live++
-			if !m.Agrees && !m.Self {
-				differ = append(differ, m.Name)
-			}
 		}
 	}
-	words := fmt.Sprintf("agree, %d of %d nodes live", live, listed)
+	head := fmt.Sprintf("agree; %d of %d nodes live", live, listed)
 	if s.Digests > 1 {
-		words = fmt.Sprintf("DIFFER: %d views among %d of %d nodes live; for a tick or two this is normal", s.Digests, live, listed)
+		head = fmt.Sprintf("DIFFER: %d views, normal for a tick or two; %d of %d nodes live", s.Digests, live, listed)
 	}
-	for _, part := range []struct {
-		label string
-		names []string
-	}{{"other view", differ}, {"not live", gone}, {"refused", refused}, {"not listed", strangers}} {
-		if len(part.names) > 0 {
-			words += fmt.Sprintf("; %s: %s", part.label, list(part.names))
-		}
+	return []string{head, labelled("other view", differ), labelled("not live", gone), labelled("refused", refused), labelled("not in the configuration", strangers)}
+}
+
+// labelled is empty without names.
+func labelled(label string, names []string) string {
+	if len(names) == 0 {
+		return ""
 	}
-	return words
+	return label + ": " + list(names)
 }
 
 func epochWords(s *api.Status) string {

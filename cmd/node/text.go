@@ -15,12 +15,12 @@ type page struct{ text strings.Builder }
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
 
-// facts writes label and text in two columns; labels with empty text are left
-// out.
-func (p *page) facts(pairs ...string) {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			p.line("%-9s %s", pairs[i], pairs[i+1])
+// fact writes a label and lines of text beside it; nothing without lines.
+func (p *page) fact(label string, lines ...string) {
+	for _, text := range lines {
+		if text != "" {
+			p.line("%-9s %s", label, text)
+			label = ""
 		}
 	}
 }
@@ -37,6 +37,9 @@ func (p *page) table(indent string, header []string, rows [][]string) {
 		for i, cell := range row {
 			width[i] = max(width[i], len([]rune(cell)))
 		}
+	}
+	if strings.Join(cells[0], "") == "" {
+		cells = cells[1:]
 	}
 	for _, row := range cells {
 		line := indent
@@ -72,8 +75,10 @@ func rate(x float64, unit string) string {
 		return "?"
 	case x < 0:
 		return "-"
+	case unit == "B/s" && x >= 1:
+		return humanize.SIWithDigits(x, 2, unit)
 	case unit == "B/s":
-		return humanize.Bytes(uint64(math.Min(math.Round(x), 1e18))) + "/s"
+		return number(x) + " B/s"
 	}
 	return number(x) + "/s"
 }
@@ -106,6 +111,8 @@ func span(seconds float64) string {
 	}
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
 	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	case d < time.Minute:

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -77,14 +79,22 @@ func Parse(name string, data []byte) (*Config, error) {
 func readBounded(file string, bound int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
+		return nil, unreadableFile(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, bound+1))
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
+		return nil, unreadableFile(err)
 	}
 	return data, nil
+}
+
+// unreadableFile leaves out the path, which the fault's place has already.
+func unreadableFile(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return fmt.Errorf("cannot be read: %w", err)
 }
 
 // applyEnv sets fields from SUBAK_ variables. Unknown ones are a warning, not a
