@@ -146,7 +146,12 @@ func (p *pool) forward(w http.ResponseWriter, r *http.Request, d decision, trust
 		r = r.WithContext(context.WithValue(r.Context(), trustKey{}, true))
 	}
 	if d.to != nil && !p.gate.cfg.QuietAdmitted && p.gate.cfg.Headers != HeadersOff || p.gate.cfg.Debug {
-		w = &response{w, p.gate, d, false}
+		rw := &response{w, p.gate, d, false}
+		if len(r.Header["Upgrade"]) > 0 {
+			rw.done = true // the proxy writes a 101 past WriteHeader
+			rw.add()
+		}
+		w = rw
 	}
 	b.proxy.ServeHTTP(w, r)
 }
