@@ -20,8 +20,7 @@ func (m *mixer) next() uint64 {
 // below returns a number in [0, n).
 func (m *mixer) below(n int64) int64 { return int64(m.next() % uint64(n)) }
 
-// benchSpec is a budget of 100,000/s over uneven locations. Nothing is
-// lent, so that scarce demand makes every class split its deficits.
+// benchSpec is a budget of 100,000/s over uneven locations.
 func benchSpec(n, k int, rule func(k int) Rule) Spec {
 	r := mixer(9)
 	s := Spec{Budget: 100_000 * Unit, Weights: make([]int64, n), Classes: make([]ClassSpec, k)}
@@ -35,60 +34,85 @@ func benchSpec(n, k int, rule func(k int) Rule) Spec {
 			res = left * 3 / 5
 		}
 		left -= res
-		s.Classes[c] = ClassSpec{Reservation: res, Borrow: Unlimited, Protect: Whole, Rule: rule(c)}
+		s.Classes[c] = ClassSpec{Reservation: res, Lend: Unlimited, Borrow: Unlimited, Protect: Whole, Rule: rule(c)}
 	}
 	return s
 }
 
-// benchDemand makes demand vectors around scale percent of base, each cell
-// between 0.2 and 1.8 of that.
-func benchDemand(a *Allocator, count int, scale int64) [][]Rate {
-	r := mixer(17)
-	out := make([][]Rate, count)
-	for j := range out {
-		out[j] = make([]Rate, a.n*a.k)
-		for c := range out[j] {
-			out[j][c] = a.base[c] * Rate(scale*(200+r.below(1600))) / 100_000
-		}
+// benchDemand makes one demand vector: class c around scale(c) percent of its
+// base, each cell between 0.2 and 1.8 of that.
+func benchDemand(r *mixer, a *Allocator, scale func(c int) int64) []Rate {
+	out := make([]Rate, a.n*a.k)
+	for c := range out {
+		out[c] = a.base[c] * Rate(scale(c/a.n)*(200+r.below(1600))) / 100_000
 	}
 	return out
 }
 
-// BenchmarkAllocate measures a cycle in which every class really splits: scarce,
-// uneven demand that differs from one iteration to the next. "default" is
-// proportional for class 0 and max-min below; "headroom" is demand below budget.
+// BenchmarkAllocate measures cycles of scarce, uneven demand that differs from
+// one to the next.
+//
+// Where classes lend freely, the pool goes by priority, and so exactly one class
+// has to split: higher ones get all they ask, lower ones just min(demand, base).
+// "default" (class 0 proportional, max-min below), "proportional" and "maxmin"
+// make each class in turn the one that splits. In "everyclass" (rules as in
+// default) nothing is lent, so that every class splits in every cycle. In
+// "headroom" demand is below the budget and every class splits its spare.
 func BenchmarkAllocate(b *testing.B) {
-	rules := []struct {
-		name  string
-		rule  func(int) Rule
-		scale int64
-	}{
-		{"default", func(k int) Rule { return Rule(min(k, 1)) }, 150},
-		{"proportional", func(int) Rule { return Proportional }, 150},
-		{"maxmin", func(int) Rule { return MaxMin }, 150},
-		{"headroom", func(int) Rule { return Proportional }, 70},
-	}
-	for _, size := range []struct{ n, k, vectors int }{{22, 2, 64}, {1000, 4, 16}, {100_000, 8, 2}} {
-		for _, r := range rules {
+	standard := func(k int) Rule { return Rule(min(k, 1)) }
+	for _, size := range []struct{ n, k, vectors int }{{22, 2, 64}, {1000, 4, 16}, {100_000, 8, 8}} {
+		for _, r := range []struct {
+			name  string
+			rule  func(int) Rule
+			lend  PPM
+			scale func(vector, class int) int64
+		}{
+			{"default", standard, Unlimited, nil},
+			{"proportional", func(int) Rule { return Proportional }, Unlimited, nil},
+			{"maxmin", func(int) Rule { return MaxMin }, Unlimited, nil},
+			{"everyclass", standard, 0, func(int, int) int64 { return 150 }},
+			{"headroom", standard, Unlimited, func(int, int) int64 { return 60 }},
+		} {
 			b.Run(fmt.Sprintf("N%dK%d/%s", size.n, size.k, r.name), func(b *testing.B) {
-				a, err := New(benchSpec(size.n, size.k, r.rule))
+				spec := benchSpec(size.n, size.k, r.rule)
+				for k := range spec.Classes {
+					spec.Classes[k].Lend = r.lend
+				}
+				a, err := New(spec)
 				if err != nil {
 					b.Fatal(err)
 				}
-				demand := benchDemand(a, size.vectors, r.scale)
-				target := make([]Rate, size.n*size.k)
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					if err := a.Allocate(target, demand[i]); err != nil {
-						b.Fatal(err)
-					}
-					if i++; i == len(demand) {
-						i = 0
+				scale := r.scale
+				if scale == nil {
+					scale = func(vector, class int) int64 {
+						if class < vector%a.k {
+							return 80
+						}
+						return 250
 					}
 				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(size.n*size.k), "ns/cell")
+				benchAllocate(b, a, size.vectors, scale)
 			})
 		}
 	}
+}
+
+func benchAllocate(b *testing.B, a *Allocator, vectors int, scale func(vector, class int) int64) {
+	r := mixer(17)
+	demand := make([][]Rate, vectors)
+	for j := range demand {
+		demand[j] = benchDemand(&r, a, func(class int) int64 { return scale(j, class) })
+	}
+	target := make([]Rate, a.n*a.k)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if err := a.Allocate(target, demand[i]); err != nil {
+			b.Fatal(err)
+		}
+		if i++; i == len(demand) {
+			i = 0
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(a.n*a.k), "ns/cell")
 }

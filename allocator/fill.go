@@ -30,7 +30,7 @@ func (s *scratch) addDeficits(out, demand, base, weight []Rate, total Rate) {
 	out, base, weight, list := out[:n], base[:n], weight[:n], s.wet[:n]
 	m, sum := 0, Rate(0)
 	for i, d := range demand {
-		over, w := d-min(d, base[i]), weight[i]
+		over, w := excess(d, base[i]), weight[i]
 		out[i] = d
 		list[m] = wet{over, w, i}
 		some := -over >> 63 // all ones if over > 0
@@ -63,31 +63,45 @@ func (s *scratch) addFill(out, v, weight []Rate, total Rate) Rate {
 
 // rise lowers the listed cells, which stand at full want in out, to the level
 // that uses total exactly. sum is the sum of their weights; total is at most the
-// sum of their wants.
+// sum of their wants. Both kinds of round drop the cells that the level
+// satisfies; settle also finishes if there is none, so it is tried as soon as
+// few dropped out.
 func (s *scratch) rise(out []Rate, list []wet, total, sum uint64) {
-	for len(list) > 0 {
-		kept, taken, weight := s.sift(list, total, sum)
-		if kept == len(list) {
-			taken, weight, kept = s.settle(out, list, total, sum)
+	for few := false; len(list) > 0; {
+		s.passes++
+		var kept int
+		var taken, weight uint64
+		if few {
+			kept, taken, weight = s.settle(out, list, total, sum)
 			if kept == len(list) {
 				return
 			}
+		} else {
+			kept, taken, weight = sift(list, total, sum)
 		}
+		few = (len(list)-kept)*fewDropped <= kept
 		list, total, sum = list[:kept], total-taken, sum-weight
 	}
+}
+
+// fewDropped sets what share of the cells is few.
+const fewDropped = 6
+
+// level is total/sum as a whole part and a fraction.
+func level(total, sum uint64) (whole uint64, part uint64) {
+	if total < sum {
+		return 0, total
+	}
+	whole = total / sum
+	return whole, total - whole*sum
 }
 
 // sift moves the cells that want more than the level total/sum to the front and
 // returns how many they are, and the wants and weights of the others. It may
 // keep a cell that wants exactly what the level gives, rounded down.
-func (s *scratch) sift(list []wet, total, sum uint64) (kept int, taken, weight uint64) {
-	s.passes++
-	whole := uint64(0)
-	if total >= sum {
-		whole = total / sum
-		total -= whole * sum
-	}
-	r, _ := bits.Div64(total, 0, sum)
+func sift(list []wet, total, sum uint64) (kept int, taken, weight uint64) {
+	whole, part := level(total, sum)
+	r, _ := bits.Div64(part, 0, sum)
 	for _, c := range list {
 		q, _ := bits.Mul64(uint64(c.weight), r)
 		q += uint64(c.weight) * whole
@@ -102,55 +116,48 @@ func (s *scratch) sift(list []wet, total, sum uint64) (kept int, taken, weight u
 
 // settle rounds the level of the listed cells exactly and writes it to out,
 // unless some cell wants no more than that: then it drops those as sift does.
-func (s *scratch) settle(out []Rate, list []wet, total, sum uint64) (taken, weight uint64, kept int) {
-	round := s.newRounding(len(list), sum)
+func (s *scratch) settle(out []Rate, list []wet, total, sum uint64) (kept int, taken, weight uint64) {
+	whole, part := level(total, sum)
+	round := s.newRounding(part, sum)
 	level := s.level[:len(list)]
-	left, full := round.levels(level, list, total, sum)
-	if full {
+	if round.levels(level, list, whole) {
+		round.finish(level)
 		for j, c := range list {
-			if c.want > level[j] {
-				list[kept] = c
-				kept++
-			} else {
-				taken += uint64(c.want)
-				weight += uint64(c.weight)
-			}
+			out[c.cell] += level[j] - c.want
 		}
-		return taken, weight, kept
+		return len(list), 0, 0
 	}
-	round.finish(level, left)
 	for j, c := range list {
-		out[c.cell] += level[j] - c.want
+		if c.want > level[j] {
+			list[kept] = c
+			kept++
+		} else {
+			taken += uint64(c.want)
+			weight += uint64(c.weight)
+		}
 	}
-	return 0, 0, len(list)
+	return kept, taken, weight
 }
 
-// levels sets level[j] to floor(weight*total/sum), by the arithmetic of floors,
-// and reports whether some cell wants no more.
-func (p *rounding) levels(level []Rate, list []wet, total, sum uint64) (left uint64, full bool) {
-	left = total
-	whole := uint64(0)
-	if total >= sum {
-		whole = total / sum
-		total -= whole * sum
-	}
-	r, _ := bits.Div64(total, 0, sum)
-	level, rem, hist, shift := level[:len(list)], p.s.rem[:len(list)], &p.s.hist, p.shift&63
-	short := int64(-1)
-	for j, c := range list {
-		w := uint64(c.weight)
+// levels sets level[j] to the level of a cell, rounded down, and reports
+// whether all of them want more.
+func (p *rounding) levels(level []Rate, list []wet, whole uint64) (short bool) {
+	level, rem := level[:len(list)], p.s.rem[:len(list)]
+	num, den, r, left, late := p.num, p.den, p.r, p.left, uint64(0)
+	for j := range list {
+		w := uint64(list[j].weight)
 		q, _ := bits.Mul64(w, r)
-		rest := w*total - q*sum
-		if rest >= sum {
-			q++
-			rest -= sum
-		}
-		q += w * whole
-		level[j] = Rate(q)
+		rest := w*num - q*den
 		rem[j] = rest
-		hist[rest>>shift&(1<<wideBits-1)]++
 		left -= q
-		short &= int64(q - uint64(c.want))
+		late |= den + ^rest
+		level[j] = Rate(q + w*whole)
 	}
-	return left, short >= 0
+	p.left = left
+	p.correct(level, late)
+	all := Rate(-1)
+	for j := range list {
+		all &= level[j] - list[j].want
+	}
+	return all < 0
 }

@@ -31,18 +31,20 @@ func (a *Allocator) place(k int, out, demand []Rate) (parked Rate) {
 // shareDeficits gives every cell min(demand, base) and a share of got, which is
 // less than the class's deficits add up to.
 func (a *Allocator) shareDeficits(c *class, out, demand, base []Rate, got Rate) {
+	out, base = out[:len(demand)], base[:len(demand)]
+	if got == 0 { // nothing to share: the usual case in a class that lends
+		for i, d := range demand {
+			out[i] = d - excess(d, base[i])
+		}
+		return
+	}
 	if c.rule == MaxMin {
 		a.s.addDeficits(out, demand, base, a.weights, got)
 		return
 	}
-	over := a.s.vals[:len(demand)]
-	out, base = out[:len(demand)], base[:len(demand)]
-	for i, d := range demand {
-		m := min(d, base[i])
-		out[i] = m
-		over[i] = d - m
-	}
-	a.s.addShare(out, over, got, c.unmet)
+	round := a.s.newRounding(uint64(got), uint64(c.unmet))
+	round.deficitFloors(out, demand, base)
+	round.finish(out)
 }
 
 // shareCut shares a quota that preemption has cut below what the cells need of
@@ -101,7 +103,7 @@ func (a *Allocator) addHeadroom(c *class, k int, out, demand []Rate, spare Rate)
 			weight, sum = demand, asked
 		}
 	}
-	if a.limits == nil && c.held == c.reserve {
+	if a.limits == nil {
 		if sum == 0 {
 			return spare
 		}

@@ -1,40 +1,47 @@
 package allocator
 
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
 // Remainders follow the demand that clients make, so an adversary can shape
 // them. The selection is therefore a radix selection: one counting pass over
 // fixed-width digits after the other, most significant first, each over the
 // candidates left by the one before. The number of passes is bounded by the
 // word width whatever the input; there is no pivot to spoil.
 const (
-	// Up to narrowCells cells the first digit is narrow, so that clearing and
-	// scanning the histogram does not cost more than the cells.
+	wideBits = 10
+	// Up to narrowCells cells the first digit is narrow and its counts are
+	// bytes, so that clearing and searching them does not cost more than the
+	// cells.
 	narrowCells = 64
-	narrowBits  = 5
-	wideBits    = 10
+	narrowBits  = 7
 	// Up to smallSet candidates are sorted by insertion.
 	smallSet = 12
 )
 
 // selectLargest chooses the count largest of rem, ties to the lower index. It
 // returns least and cut such that exactly those at least as large as least are
-// chosen before index cut, and those larger than least from cut on. The
-// histogram of rem must be complete; count must be at least 1 and below
-// len(rem).
-func (p *rounding) selectLargest(rem []uint64, count uint32) (least uint64, cut int) {
-	s := p.s
-	digit, count, all := bucketOf(s.hist[:1<<p.width], count)
-	least = digit << p.shift
+// chosen before index cut, and those larger than least from cut on. All of rem
+// must be below bound; count must be at least 1 and below len(rem).
+func (s *scratch) selectLargest(rem []uint64, count, bound uint64) (least uint64, cut int) {
+	var digit uint64
+	var shift uint
+	var all bool
+	if len(rem) <= narrowCells {
+		shift = uint(max(bits.Len64(bound), narrowBits)-narrowBits) & 63
+		digit, count, all = narrowDigit(rem, shift, count)
+	} else {
+		shift = uint(max(bits.Len64(bound), wideBits)-wideBits) & 63
+		digit, count, all = s.wideDigit(rem, shift, count)
+	}
+	least = digit << shift
 	if all {
 		return least, len(rem)
 	}
-	found := 0
-	s.passes++
-	pick := s.pick[:len(rem)]
-	for _, r := range rem {
-		pick[found] = r
-		found += isZero(r>>p.shift ^ digit)
-	}
-	least, take, ties := s.nthLargest(pick[:found], p.shift, count)
+	pick := s.keepDigit(s.pick, rem, shift, digit)
+	least, take, ties := s.nthLargest(pick, shift, count)
 	if take == ties {
 		return least, len(rem)
 	}
@@ -48,40 +55,77 @@ func (p *rounding) selectLargest(rem []uint64, count uint32) (least uint64, cut 
 	panic("allocator: fewer ties than counted")
 }
 
-// bucketOf finds the bucket in which the count-th largest element lies, from
-// the top. It returns how many elements of that bucket are chosen, and whether
-// that is all of them.
-func bucketOf(hist []uint32, count uint32) (digit uint64, chosen uint32, all bool) {
-	j := len(hist) - 1
-	for j > 0 && hist[j] < count {
-		count -= hist[j]
-		j--
+// narrowDigit finds the top digit, rem >> shift, of the count-th largest of at
+// most narrowCells remainders. It returns how many remainders with that digit
+// are chosen, and whether those are all of them.
+//
+//go:noinline
+func narrowDigit(rem []uint64, shift uint, count uint64) (digit, chosen uint64, all bool) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	var hist [1 << narrowBits]uint8
+	for _, r := range rem {
+		hist[r>>(shift&63)&(1<<narrowBits-1)]++
 	}
-	return uint64(j), count, hist[j] == count
+	// Eight buckets at a time from the top: multiplying by ones adds up the
+	// bytes, each sum with those before it. Sums stay below 128.
+	word := 1<<narrowBits - 8
+	counts := binary.BigEndian.Uint64(hist[word:])
+	sums := counts * ones
+	for sums>>56 < count {
+		count -= sums >> 56
+		word -= 8
+		counts = binary.BigEndian.Uint64(hist[word&(1<<narrowBits-1):])
+		sums = counts * ones
+	}
+	reach := (sums | tops) - count*ones // a top bit stays where the sum reaches count
+	at := uint(bits.TrailingZeros64(reach&tops)) &^ 7
+	count -= sums << 8 >> (at & 63) & 0xff
+	return uint64(word) + 7 - uint64(at/8), count, counts>>(at&63)&0xff == count
 }
 
-// nthLargest returns the count-th largest element of set, which agrees above
-// bit shift; how many elements equal to it are among the count largest; and how
+// wideDigit is narrowDigit for any number of remainders: it looks at wideBits
+// bits from shift up.
+func (s *scratch) wideDigit(rem []uint64, shift uint, count uint64) (digit, chosen uint64, all bool) {
+	s.passes++
+	hist := &s.wide
+	clear(hist[:])
+	for _, r := range rem {
+		hist[r>>(shift&63)&(1<<wideBits-1)]++
+	}
+	j := len(hist) - 1
+	for j > 0 && uint64(hist[j]) < count {
+		count -= uint64(hist[j])
+		j--
+	}
+	return uint64(j), count, uint64(hist[j]) == count
+}
+
+// keepDigit copies to out, which may be set itself, those of set whose digit at
+// shift is digit, in order.
+func (s *scratch) keepDigit(out, set []uint64, shift uint, digit uint64) []uint64 {
+	s.passes++
+	return withDigit(out[:len(set)], set, shift, digit)
+}
+
+//go:noinline
+func withDigit(out, set []uint64, shift uint, digit uint64) []uint64 {
+	found := 0
+	for _, r := range set {
+		out[found] = r
+		found += isZero((r>>(shift&63) ^ digit) & (1<<wideBits - 1))
+	}
+	return out[:found]
+}
+
+// nthLargest returns the count-th largest element of set, which agrees from bit
+// shift up; how many elements equal to it are among the count largest; and how
 // many there are. It reorders set.
-func (s *scratch) nthLargest(set []uint64, shift uint, count uint32) (nth uint64, take, ties int) {
+func (s *scratch) nthLargest(set []uint64, shift uint, count uint64) (nth uint64, take, ties int) {
 	for len(set) > smallSet && shift > 0 {
-		width := min(shift, wideBits)
-		shift -= width
-		s.passes += 2
-		hist := s.hist[:1<<width]
-		clear(hist)
-		mask := uint64(1)<<width - 1
-		for _, r := range set {
-			hist[r>>shift&mask]++
-		}
+		shift -= min(shift, wideBits)
 		var digit uint64
-		digit, count, _ = bucketOf(hist, count)
-		found := 0
-		for _, r := range set {
-			set[found] = r
-			found += isZero(r>>shift&mask ^ digit)
-		}
-		set = set[:found]
+		digit, count, _ = s.wideDigit(set, shift, count)
+		set = s.keepDigit(set, set, shift, digit)
 	}
 	if shift > 0 {
 		sortDescending(set)
@@ -90,7 +134,7 @@ func (s *scratch) nthLargest(set []uint64, shift uint, count uint32) (nth uint64
 	for i, r := range set {
 		if r == nth {
 			ties++
-			if i < int(count) {
+			if uint64(i) < count {
 				take++
 			}
 		}

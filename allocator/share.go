@@ -41,7 +41,7 @@ func LargestRemainder(total Rate, weights []int64) ([]Rate, error) {
 type scratch struct {
 	rem  []uint64 // remainders of the shares being rounded
 	pick []uint64 // candidates for the next larger remainder
-	hist [1 << wideBits]uint32
+	wide [1 << wideBits]uint32
 
 	vals []Rate // proportions built by the caller of addShare
 
@@ -76,72 +76,110 @@ func (s *scratch) addShare(out, v []Rate, total, sum Rate) {
 			return
 		}
 	}
-	round := s.newRounding(len(v), uint64(sum))
-	left := round.floors(out, v, t)
-	round.finish(out[:len(v)], left)
+	round := s.newRounding(t, uint64(sum))
+	round.floors(out, v)
+	round.finish(out[:len(v)])
 }
 
-// A rounding is one largest-remainder split under way: it collects remainders
-// below mod and their histogram, then hands out the units that are left.
-type rounding struct {
-	s     *scratch
-	mod   uint64
-	shift uint // the histogram counts remainders by rem >> shift
-	width uint // and has 1 << width buckets
-}
-
-func (s *scratch) newRounding(n int, mod uint64) rounding {
-	width := uint(narrowBits)
-	if n > narrowCells {
-		width = wideBits
-	}
-	clear(s.hist[:1<<width])
-	shift := max(bits.Len64(mod), int(width)) - int(width)
-	return rounding{s, mod, uint(shift), width}
-}
-
-// floors adds floor(v[i]*t/mod) to every out[i] and returns how much of t that
-// leaves. It needs t < mod < 2^63 and the sum of v equal to mod.
+// A rounding is one largest-remainder split under way: total times x over sum
+// for every cell's x. The cells' remainders are in scratch, and left units are
+// not handed out yet.
 //
-// There is no division per cell. With r = floor(t * 2^64 / mod), the high word
-// of v*r is the quotient or one less: v*t/mod - v*r/2^64 < v/2^64 < 1. The
-// remainder, computed modulo 2^64, tells which, as it is below 2*mod < 2^64.
-func (p *rounding) floors(out, v []Rate, t uint64) uint64 {
-	mod, shift := p.mod, p.shift&63
-	r, _ := bits.Div64(t, 0, mod)
-	left := t
-	out, rem, hist := out[:len(v)], p.s.rem[:len(v)], &p.s.hist
+// It multiplies by num/den, num < den < 2^63, exactly and without dividing. With
+// r = floor(num * 2^64 / den), the high word q of x*r is floor(x*num/den) or one
+// less, as x*num/den - x*r/2^64 < x/2^64 < 1. The remainder x*num - q*den,
+// computed modulo 2^64, tells which: it is below 2*den < 2^64. As q is rarely
+// short, the loops only note (in late) that some remainder reached den, and
+// correct repairs those.
+type rounding struct {
+	num, den, r uint64
+	s           *scratch
+	left        uint64
+}
+
+// newRounding starts to split total over cells whose values add up to sum, with
+// total < sum < 2^63.
+func (s *scratch) newRounding(total, sum uint64) rounding {
+	r, _ := bits.Div64(total, 0, sum)
+	return rounding{total, sum, r, s, total}
+}
+
+// floors adds the rounded-down share of v[i] to every out[i].
+func (p *rounding) floors(out, v []Rate) {
+	out, rem := out[:len(v)], p.s.rem[:len(v)]
+	num, den, r, left, late := p.num, p.den, p.r, p.left, uint64(0)
 	for i, x := range v {
 		q, _ := bits.Mul64(uint64(x), r)
-		rest := uint64(x)*t - q*mod
-		if rest >= mod {
-			q++
-			rest -= mod
-		}
+		rest := uint64(x)*num - q*den
 		out[i] += Rate(q)
 		rem[i] = rest
-		hist[rest>>shift&(1<<wideBits-1)]++
 		left -= q
+		late |= den + ^rest // the top bit is set if rest >= den
 	}
-	return left
+	p.left = left
+	p.correct(out, late)
 }
 
-// finish adds one unit to the left cells with the largest remainders.
-func (p *rounding) finish(out []Rate, left uint64) {
-	if left == 0 {
+// deficitFloors sets every out[i] to min(demand, base) and the rounded-down
+// share of (demand-base)+.
+func (p *rounding) deficitFloors(out, demand, base []Rate) {
+	n := len(demand)
+	out, base, rem := out[:n], base[:n], p.s.rem[:n]
+	num, den, r, left, late := p.num, p.den, p.r, p.left, uint64(0)
+	for i, d := range demand {
+		over := excess(d, base[i])
+		q, _ := bits.Mul64(uint64(over), r)
+		out[i] = d - over + Rate(q)
+		rest := uint64(over)*num - q*den
+		rem[i] = rest
+		left -= q
+		late |= den + ^rest
+	}
+	p.left = left
+	p.correct(out, late)
+}
+
+// correct repairs quotients that are one short, if late says that there are any.
+func (p *rounding) correct(out []Rate, late uint64) {
+	if late>>63 == 0 {
+		return
+	}
+	for i, rest := range p.s.rem[:len(out)] {
+		if rest >= p.den {
+			p.s.rem[i] -= p.den
+			out[i]++
+			p.left--
+		}
+	}
+}
+
+// finish adds one unit to the cells with the largest remainders.
+func (p *rounding) finish(out []Rate) {
+	if p.left == 0 {
 		return
 	}
 	rem := p.s.rem[:len(out)]
-	least, cut := p.selectLargest(rem, uint32(left))
+	least, cut := p.s.selectLargest(rem, p.left, p.den)
 	bumpFrom(out[:cut], rem[:cut], least)
-	bumpFrom(out[cut:], rem[cut:], least+1)
+	if cut < len(out) {
+		bumpFrom(out[cut:], rem[cut:], least+1)
+	}
 }
 
 // bumpFrom adds one to every cell whose remainder is at least least.
+//
+//go:noinline
 func bumpFrom(out []Rate, rem []uint64, least uint64) {
 	rem = rem[:len(out)]
 	for i := range out {
 		_, below := bits.Sub64(rem[i], least, 0)
 		out[i] += Rate(1 - below)
 	}
+}
+
+// excess is max(0, d-b) for rates of 0 or more. It is written without a branch,
+// which demand would make unpredictable.
+func excess(d, b Rate) Rate {
+	x := d - b
+	return x &^ (x >> 63)
 }
