@@ -25,6 +25,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,38 +96,41 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 }
 
 // open takes every resource; on an error it has given all of them back.
-func open(cfg *config.Config, opts Options) (n *Node, err error) {
+func open(cfg *config.Config, opts Options) (*Node, error) {
 	secrets, err := cfg.Secrets()
 	if err != nil {
 		return nil, err
 	}
-	n = &Node{
+	n := &Node{
 		cfg: cfg, log: opts.Log, version: opts.Version, clock: clock.NewBoot(), reg: prometheus.NewRegistry(),
 		calls: make(chan func()), started: time.Now(),
 	}
 	n.drops = newDropCounter(n.reg)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, n.close())
-		}
-	}()
-	if err = n.openCore(); err != nil {
-		return nil, err
+	if err := n.openParts(secrets); err != nil {
+		return nil, errors.Join(err, n.close())
 	}
-	if err = n.openGossip(secrets.Keys); err != nil {
-		return nil, err
+	return n, nil
+}
+
+func (n *Node) openParts(secrets config.Secrets) error {
+	if err := n.openCore(); err != nil {
+		return err
 	}
-	if err = n.openDoors(); err != nil {
-		return nil, err
+	if err := n.openGossip(secrets.Keys); err != nil {
+		return err
 	}
-	n.web, err = web.New(web.Config{
-		Listen: cfg.Admin.Listen.String(), Token: secrets.Token, Insecure: cfg.Admin.Insecure,
+	if err := n.openDoors(); err != nil {
+		return err
+	}
+	admin, err := web.New(web.Config{
+		Listen: n.cfg.Admin.Listen.String(), Token: secrets.Token, Insecure: n.cfg.Admin.Insecure,
 		Gatherer: n.reg, Registerer: n.reg, Log: n.log,
 	}, n)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return n, n.register()
+	n.web = admin
+	return n.register()
 }
 
 // openCore reads the durable state and builds the deciding part.
@@ -154,7 +158,7 @@ func (n *Node) openCore() error {
 	now := n.clock.Now()
 	n.core, err = newCore(coreConfig{
 		self: n.cfg.Node.Name, inc: inc, tick: tick, gapMin: min(gapMin, tick), term: n.cfg.Gossip.Term,
-		live: n.cfg.Protocol.Live, epsPPM: int64(n.cfg.Protocol.Eps), guard: n.cfg.Protocol.Guard,
+		live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), epsPPM: int64(n.cfg.Protocol.Eps), guard: n.cfg.Protocol.Guard,
 		bootstrap: n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single, durable: n.state != nil, stored: stored,
 		newLife: newIncarnation, largestCost: largestCosts(n.cfg), countDrop: n.drops.count,
 	}, sender{n}, dir, e, doc, now)
