@@ -125,8 +125,9 @@ func (w *watcher) take(begin, end time.Duration, answers []*api.Status) {
 		}
 		n.up = s != nil
 		if s != nil {
-			w.answeredLocked(n, s, end)
-			p.begin = min(p.begin, w.taken(s, begin, end))
+			taken := w.taken(s, begin, end)
+			w.answeredLocked(n, s, taken, end)
+			p.begin = min(p.begin, taken)
 			p.shares += budgetOf(s).Share
 		} else if !n.down {
 			p.complete = false
@@ -148,7 +149,9 @@ func (w *watcher) taken(s *api.Status, begin, end time.Duration) time.Duration {
 	return at
 }
 
-func (w *watcher) answeredLocked(n *nodeWatch, s *api.Status, at time.Duration) {
+// answeredLocked takes in a snapshot of the instant taken, received at the
+// instant at.
+func (w *watcher) answeredLocked(n *nodeWatch, s *api.Status, taken, at time.Duration) {
 	b := budgetOf(s)
 	var admitted uint64
 	for _, c := range b.Classes {
@@ -158,8 +161,10 @@ func (w *watcher) answeredLocked(n *nodeWatch, s *api.Status, at time.Duration) 
 		n.earlier += n.admitted
 	}
 	n.admitted, n.status, n.down, n.starting = admitted, *s, false, false
-	n.recent = append(n.recent, point{at, n.earlier + n.admitted})
-	n.recent = n.recent[max(0, len(n.recent)-6):]
+	if k := len(n.recent); k == 0 || n.recent[k-1].at < taken { // not the same again
+		n.recent = append(n.recent, point{taken, n.earlier + n.admitted})
+		n.recent = n.recent[max(0, len(n.recent)-5):]
+	}
 	if n.killed && s.Ready && w.backAt == 0 {
 		w.backAt = at
 	}
