@@ -20,13 +20,16 @@ type published struct {
 // add appends row seq, read at the given time, and drops what is older than
 // keep before it.
 func (p *publishLog) add(seq uint64, at, keep int64) {
-	drop := 0
-	for drop < len(p.entries) && (p.entries[drop].at < at-keep || len(p.entries)-drop >= publishLogMax) {
-		drop++
+	stale := 0
+	for stale < len(p.entries) && p.entries[stale].at < at-keep {
+		stale++
+	}
+	if len(p.entries) == publishLogMax {
+		stale = max(stale, publishLogMax/2)
 	}
 	// Shift only once half is stale, so that the cost per row is constant.
-	if drop > len(p.entries)/2 || len(p.entries)-drop >= publishLogMax-1 {
-		p.entries = p.entries[:copy(p.entries, p.entries[drop:])]
+	if stale > 0 && stale >= len(p.entries)/2 {
+		p.entries = p.entries[:copy(p.entries, p.entries[stale:])]
 	}
 	p.entries = append(p.entries, published{seq, at})
 }

@@ -26,7 +26,7 @@ func TestSumStaysWithinTheBudgetUnderEveryFault(t *testing.T) {
 	seen := map[string]int{}
 	bad, peak := 0, 0.0
 	for seed := first; seed <= last; seed++ {
-		w := newWorld(seed)
+		w := newWorld(seed, -1)
 		w.run(worldSteps)
 		if w.failed != "" {
 			bad++
@@ -50,6 +50,40 @@ func TestSumStaysWithinTheBudgetUnderEveryFault(t *testing.T) {
 	} {
 		if seen[want] == 0 {
 			t.Errorf("never happened: %s", want)
+		}
+	}
+}
+
+// With memory on disk: after any faults, once all names run and hear one another, everybody is proved
+// in one epoch and capacity reaches the only demand there is.
+func TestAHealedClusterServesTheOnlyDemandInFull(t *testing.T) {
+	for seed := uint64(1); seed <= 60; seed++ {
+		w := newWorld(seed, 1)
+		w.run(300)
+		w.heal(60)
+		newest := w.procs[0].l.cur
+		for _, p := range w.procs {
+			if newest.ID.Less(p.l.cur.ID) {
+				newest = p.l.cur
+			}
+		}
+		who := w.byName[newest.Roster[len(newest.Roster)-1].ID]
+		for _, p := range w.procs {
+			p.demand[0] = 0
+		}
+		who.demand[0] = limitOf(newest, 0)
+		w.heal(40)
+		if got, want := who.enforced(w.t, 0), limitOf(newest, 0); got*100 < want*99 || w.failed != "" {
+			t.Errorf("seed %d: n%d enforces %d of %d %s", seed, who.name, got, want, w.failed)
+			for _, p := range w.procs {
+				t.Logf("  n%d c %d cur %v act %v acked %v proved %v rec %v", p.name, p.l.books[0].ceiling, p.l.cur.ID, p.l.act, p.l.acked, p.l.proved, p.l.recovering)
+			}
+			for _, line := range w.trace {
+				t.Log(line)
+			}
+			if t.Failed() {
+				return
+			}
 		}
 	}
 }

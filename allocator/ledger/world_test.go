@@ -74,13 +74,16 @@ type world struct {
 
 	pool   []letter
 	up     [][]bool
+	calm   bool // no more faults
 	failed string
 	peak   float64
 	seen   map[string]int // sometimes checks
 	trace  []string       // epochs, lives and activations, shown with a failure
 }
 
-func newWorld(seed uint64) *world {
+// newWorld makes a world in which each name has a disk with the given chance; with
+// a negative one, a chance of the world's own.
+func newWorld(seed uint64, disks float64) *world {
 	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), dir: NewDirectory(),
 		epochs: map[EpochID]*Epoch{}, seen: map[string]int{}}
 	w.n = 3 + w.rng.IntN(4)
@@ -93,9 +96,11 @@ func newWorld(seed uint64) *world {
 	w.hasDsk = make([]bool, w.n)
 	w.lastIn = make([]uint64, w.n)
 	w.byName = make([]*process, w.n)
-	share := []float64{0, 0.5, 1}[w.rng.IntN(3)]
+	if disks < 0 {
+		disks = []float64{0, 0.5, 1}[w.rng.IntN(3)]
+	}
 	for i := range w.hasDsk {
-		w.hasDsk[i] = w.rng.Float64() < share
+		w.hasDsk[i] = w.rng.Float64() < disks
 	}
 	var members []int
 	for i := range w.n {
@@ -199,7 +204,7 @@ func (w *world) start(name NodeID, e *Epoch, bootstrap bool) *process {
 	w.note("n%d starts as %d under %v, stored %v, bootstrap %v", name, cfg.Inc, e.ID, cfg.Stored != nil, bootstrap)
 	w.skew(p)
 	for b := range p.demand {
-		p.demand[b] = allocator.Rate(w.rng.IntN(60)) * 1000
+		p.demand[b] = []allocator.Rate{0, 0, 60_000, 9_000}[w.rng.IntN(4)]
 	}
 	w.procs = append(w.procs, p)
 	w.byName[name] = p
@@ -323,7 +328,7 @@ func (w *world) publish(p *process) {
 	if r == nil {
 		return
 	}
-	if w.rng.IntN(1000) == 0 && w.mayCrash(p) {
+	if !w.calm && w.rng.IntN(1000) == 0 && w.mayCrash(p) {
 		w.seen["crashed before the row left"]++
 		w.kill(p)
 		return
@@ -439,7 +444,7 @@ func (w *world) edit(p *process, force bool) {
 }
 
 func (w *world) rewire() {
-	prob := []float64{.3, .6, 1}[w.rng.IntN(3)]
+	prob := []float64{.3, .6, .8, 1}[w.rng.IntN(4)]
 	w.up = make([][]bool, w.n)
 	for i := range w.up {
 		w.up[i] = make([]bool, w.n)
@@ -553,7 +558,7 @@ func (w *world) wake(p *process) {
 
 func (w *world) crashOrRestart() {
 	for i := range w.n {
-		if w.byName[i] == nil && w.rng.IntN(3) == 0 {
+		if w.byName[i] == nil && w.rng.IntN(3) > 0 {
 			w.start(NodeID(i), w.list[w.rng.IntN(len(w.list))], false)
 			return
 		}
@@ -563,7 +568,7 @@ func (w *world) crashOrRestart() {
 		return
 	}
 	w.kill(p)
-	if w.rng.IntN(2) == 0 {
+	if w.rng.IntN(3) > 0 {
 		w.start(p.name, w.list[w.rng.IntN(len(w.list))], false)
 	}
 }
@@ -598,7 +603,7 @@ func (w *world) run(steps int) {
 			if p != nil {
 				b := w.rng.IntN(worldBudgets)
 				limit := limitOf(w.greatest, b)
-				p.demand[b] = []allocator.Rate{0, limit, limit / 3}[w.rng.IntN(3)]
+				p.demand[b] = []allocator.Rate{0, 0, limit, limit / 3}[w.rng.IntN(4)]
 			}
 		case a < 178:
 			w.rewire()
@@ -629,6 +634,7 @@ func (w *world) run(steps int) {
 
 // heal ends all faults and lets everybody talk for the given number of rounds.
 func (w *world) heal(rounds int) {
+	w.calm = true
 	for i := range w.n {
 		if w.byName[i] == nil {
 			w.start(NodeID(i), w.greatest, false)
