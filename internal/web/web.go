@@ -149,12 +149,8 @@ func New(cfg Config, b Backend) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if addr.exposed() && cfg.Token == "" {
-		if !cfg.Insecure {
-			return nil, fmt.Errorf("admin: %s can be reached by other machines and there is no token: "+
-				"set admin.token_file, or listen on 127.0.0.1 or unix:/path, or set admin.insecure: true", addr)
-		}
-		cfg.Log.Warn("the admin interface is open to everyone who reaches it", "address", addr.String())
+	if err := cfg.allow(addr); err != nil {
+		return nil, err
 	}
 	listener, err := addr.listen()
 	if err != nil {
@@ -177,6 +173,22 @@ func New(cfg Config, b Backend) (*Server, error) {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
+}
+
+// allow refuses an address that others reach without a token, and warns of what
+// the operator chose to expose.
+func (c *Config) allow(addr address) error {
+	switch {
+	case !addr.exposed():
+	case c.Token != "":
+		c.Log.Warn("the admin token travels unencrypted: put TLS in front of the admin address", "address", addr.String())
+	case c.Insecure:
+		c.Log.Warn("the admin interface is open to everyone who reaches it", "address", addr.String())
+	default:
+		return fmt.Errorf("admin: %s can be reached by other machines and there is no token: "+
+			"set admin.token_file, or listen on 127.0.0.1 or unix:/path, or set admin.insecure: true", addr)
+	}
+	return nil
 }
 
 // Addr is where the server listens: host:port with the port in use, or

@@ -120,7 +120,7 @@ function render() {
   node.show(s, b);
   if (!b) return;
   text(byId('plot-title'), `${name(b.name)}: shares and demand`);
-  text(byId('plot-note'), b.shadow ? 'Shadow mode: decisions are counted, nothing is refused.' : '');
+  text(byId('plot-note'), `Mode ${name(b.mode)}, burst ${b.burst_seconds}\u00a0s.${b.shadow ? ' Shadow: decisions are counted, nothing is refused.' : ''}`);
   plot.unit = b.unit;
   plot.draw();
   heat.draw(b, s.node);

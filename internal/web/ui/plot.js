@@ -95,6 +95,7 @@ export class Plot {
   }
 
   leave() {
+    if (this.cursor !== null) tip(null); // a tip of something else may be up
     this.cursor = null;
     this.mark();
   }
@@ -169,10 +170,7 @@ export class Plot {
     const p = at ?? this.shown.at(-1);
     for (const { key } of SERIES) text(this.values[key], p ? rate(p[key], this.unit) : '');
     this.hair?.replaceChildren();
-    if (!at) {
-      tip(null);
-      return;
-    }
+    if (!at) return;
     const x = this.x(at.t);
     this.hair.append(svg('line', { x1: x, x2: x, y1: PAD.top, y2: this.size.height - PAD.bottom }),
       ...SERIES.map(({ key }) => svg('circle', { class: `dot-${key}`, cx: x, cy: this.y(at[key]), r: 3.5 })));
