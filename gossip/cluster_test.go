@@ -86,6 +86,25 @@ func TestOneNodeCutOffReportsIsolationAndComesBack(t *testing.T) {
 	})
 }
 
+// The addresses of members seen help where every configured seed is gone.
+func TestLostMembersFindEachOtherWithoutSeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 20)
+		c.startAll(5)
+		c.within(15*time.Second, "all see all", c.see(4))
+		a, b := addrOf(3), addrOf(4)
+		c.net.setRule(func(s, d string) link { return link{cut: s == a || d == a || s == b || d == b} })
+		for i := range 3 {
+			c.kill(i)
+		}
+		c.within(3*time.Minute, "both are alone", c.see(0))
+		time.Sleep(2 * time.Minute) // memberlist has forgotten the dead
+		c.net.setRule(func(string, string) link { return link{delay: time.Millisecond} })
+		c.within(time.Minute, "they meet", c.see(1))
+		c.stop()
+	})
+}
+
 func TestNeverJoinedIsNotLostPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4)
@@ -115,7 +134,7 @@ func TestAllRestartedNodesSeeEachOtherWithin30s(t *testing.T) {
 			for i := range 8 {
 				c.kill(i + 10*round)
 			}
-			time.Sleep(12 * time.Second)
+			c.within(30*time.Second, "somebody is held for dead", func() bool { return c.nodes[(10*round+9)%size].Joined().Live <= size-4 })
 			for i := range size {
 				if c.nodes[i] != nil {
 					c.kill(i)
@@ -136,24 +155,23 @@ func TestAllRestartedNodesSeeEachOtherWithin30s(t *testing.T) {
 	})
 }
 
-// A row from a peer believed dead leads to contact with it, also when no seed
-// knows of the accusation.
+// A row from a peer believed dead leads to contact with it at once, although
+// the peer itself contacts nobody and the next rejoin is far.
 func TestRowFromADeadPeerBringsItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 6)
-		c.startAll(4)
+		rare := func(cfg *Config) { cfg.RejoinInterval = time.Minute }
+		for i := range 4 {
+			c.start(i, rare)
+		}
 		c.within(15*time.Second, "all see all", c.see(3))
-		quiet := func(cfg *Config) { cfg.Seeds = nil }
 		c.kill(3)
 		c.within(2*time.Minute, "3 is gone", c.see(2))
-		n := c.start(3, quiet) // contacts nobody by itself
-		if _, err := n.ml.Load().Join([]string{addrOf(0)}); err != nil {
-			t.Fatal(err)
-		}
-		c.within(10*time.Second, "all see all", func() bool {
-			c.tick(1, uint64(time.Now().UnixMilli()))
-			return c.see(3)()
-		})
+		time.Sleep(time.Minute) // memberlist gossips to the dead for 30 s, which would wake it too
+		c.start(3, func(cfg *Config) { cfg.Seeds = nil })
+		f := frame{kind: kindRow, fingerprint: 42, from: nameOf(3), packet: row(nameOf(3), 2, 1)}
+		delegate{c.nodes[1].Gossip}.NotifyMsg(f.encode())
+		t.Logf("back after %v", c.within(3*time.Second, "all see all", c.see(3)))
 		c.stop()
 	})
 }
@@ -366,7 +384,11 @@ func TestLeaveIsSeenWithin2sAsLeft(t *testing.T) {
 			}
 			return true
 		})
+		tries := counter(c.nodes[5].metrics.rejoins.WithLabelValues(resultOK))
 		time.Sleep(time.Minute)
+		if got := counter(c.nodes[5].metrics.rejoins.WithLabelValues(resultOK)); got > tries+1 {
+			t.Errorf("%v contacts to seeds after the leave", got-tries)
+		}
 		if got := c.nodes[0].Joined().Live; got != 4 {
 			t.Errorf("%d live peers a minute after the leave, want 4: it must not rejoin", got)
 		}

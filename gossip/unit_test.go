@@ -221,7 +221,7 @@ func TestPeerTableIsBoundedAndKeepsMembers(t *testing.T) {
 	table := newPeerTable()
 	now := time.Unix(0, 0)
 	table.joined(&memberlist.Node{Name: "member"}, 1, now)
-	for i := range 2 * maxPeers {
+	for i := range maxPeers + 50 {
 		table.refuse("stranger"+strings.Repeat("x", i%7)+time.Duration(i).String(), nil, 9, reasonFingerprint, now.Add(time.Duration(i)))
 	}
 	if got := len(table.byName); got > maxPeers {

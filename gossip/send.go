@@ -1,0 +1,171 @@
+package gossip
+
+import (
+	"fmt"
+	"time"
+)
+
+type resend struct {
+	due   time.Time
+	frame []byte
+	to    []target
+}
+
+// Overhead is the number of bytes around a packet in a datagram, without IP and
+// UDP headers. A caller that must fit an MTU of 1280 keeps packets under
+// 1280 - 48 - Overhead.
+func (g *Gossip) Overhead() int {
+	n := frameFixed + len(g.cfg.Name) + 1 /* user message */ + 5 /* checksum */ + 2 + len(g.cfg.Cluster)
+	if len(g.cfg.Keys) > 0 {
+		n += 29 // version, nonce, tag
+	}
+	return n
+}
+
+// Publish sends this node's row to every live peer now, and queues it for relay
+// in place of the one before. If changed, lossy peers get it again 25 ms later
+// (see "Loss" in the package comment). A packet over MaxPacket is counted
+// and refused. packet is not kept.
+func (g *Gossip) Publish(packet []byte, changed bool) {
+	if !g.fits(packet) {
+		return
+	}
+	key, order, keyed := g.cfg.Key(packet)
+	if keyed {
+		g.seen.record(key, order, time.Now())
+	}
+	f := frame{
+		kind: kindRow, fingerprint: g.cfg.Fingerprint, counter: uint16(g.counter.Add(1)),
+		from: g.cfg.Name, packet: packet,
+	}
+	targets := *g.peers.targets.Load()
+	g.sendAll(f.encode(), targets, viaRowOut)
+	if keyed {
+		g.passOn(key, &f)
+	}
+	if changed {
+		g.queueResend(&f, targets)
+	}
+}
+
+func (g *Gossip) queueResend(f *frame, targets []target) {
+	r := resend{due: time.Now().Add(resendAfter)}
+	for _, t := range targets {
+		if t.lossy {
+			r.to = append(r.to, t)
+		}
+	}
+	if len(r.to) == 0 {
+		return
+	}
+	f.copied = true
+	r.frame = f.encode()
+	select {
+	case g.resends <- r:
+		g.metrics.resendQueued.Inc()
+	default:
+		g.metrics.resendLost.Inc()
+	}
+}
+
+func (g *Gossip) sendAll(frame []byte, to []target, via string) {
+	ml := g.ml.Load()
+	for _, t := range to {
+		if err := ml.SendBestEffort(t.node, frame); err != nil {
+			g.sendFailed(reasonError, t.name, err)
+			continue
+		}
+		g.metrics.sent(via, len(frame))
+	}
+}
+
+// SendTo sends a packet to one live peer in one datagram. It may be lost, is not
+// relayed and never counts as a duplicate. The error is ErrOversize,
+// ErrUnknownPeer (also for refused peers) or what the network said.
+func (g *Gossip) SendTo(name string, packet []byte) error {
+	if !g.fits(packet) {
+		return ErrOversize
+	}
+	t, ok := g.peers.find(name)
+	if !ok {
+		g.metrics.sendFailed.WithLabelValues(reasonUnknownPeer).Inc()
+		return fmt.Errorf("send to %q: %w", name, ErrUnknownPeer)
+	}
+	f := g.unicast(packet)
+	if err := g.ml.Load().SendBestEffort(t.node, f); err != nil {
+		g.sendFailed(reasonError, name, err)
+		return fmt.Errorf("send to %q: %w", name, err)
+	}
+	g.metrics.sent(viaUnicastOut, len(f))
+	return nil
+}
+
+// SendReliable sends a packet to one live peer over TCP, in the background. What
+// cannot be sent is counted: unknown peer, more than 8 under way, network error.
+func (g *Gossip) SendReliable(name string, packet []byte) {
+	if !g.fits(packet) {
+		return
+	}
+	t, ok := g.peers.find(name)
+	if !ok {
+		g.metrics.sendFailed.WithLabelValues(reasonUnknownPeer).Inc()
+		return
+	}
+	g.life.RLock()
+	defer g.life.RUnlock()
+	if g.closed {
+		g.metrics.sendFailed.WithLabelValues(reasonClosed).Inc()
+		return
+	}
+	select {
+	case g.streams <- struct{}{}:
+	default:
+		g.metrics.sendFailed.WithLabelValues(reasonBusy).Inc()
+		return
+	}
+	f := g.unicast(packet)
+	g.wg.Go(func() {
+		defer func() { <-g.streams }()
+		if err := g.ml.Load().SendReliable(t.node, f); err != nil {
+			g.sendFailed(reasonError, name, err)
+			return
+		}
+		g.metrics.sent(viaReliableOut, len(f))
+	})
+}
+
+func (g *Gossip) unicast(packet []byte) []byte {
+	f := frame{kind: kindUnicast, fingerprint: g.cfg.Fingerprint, from: g.cfg.Name, packet: packet}
+	return f.encode()
+}
+
+func (g *Gossip) fits(packet []byte) bool {
+	if len(packet) <= MaxPacket {
+		return true
+	}
+	g.metrics.sendFailed.WithLabelValues(reasonOversize).Inc()
+	if ok, suppressed := g.limit.allow("oversize", time.Minute); ok {
+		g.log.Error("packet over the limit is not sent", "bytes", len(packet), "limit", MaxPacket, "suppressed", suppressed)
+	}
+	return false
+}
+
+func (g *Gossip) sendFailed(reason, peer string, err error) {
+	g.metrics.sendFailed.WithLabelValues(reason).Inc()
+	if ok, suppressed := g.limit.allow("send", 10*time.Second); ok {
+		g.log.Warn("cannot send", "peer", peer, "error", err, "suppressed", suppressed)
+	}
+}
+
+// SetState sets the blob handed out in push/pulls. One over MaxState is
+// counted and refused, and the one before stays. blob is kept: do not change it.
+func (g *Gossip) SetState(blob []byte) {
+	if len(blob) > MaxState {
+		g.metrics.sendFailed.WithLabelValues(reasonOversize).Inc()
+		if ok, suppressed := g.limit.allow("state", time.Minute); ok {
+			g.log.Error("state over the limit is not handed out", "bytes", len(blob), "limit", MaxState, "suppressed", suppressed)
+		}
+		return
+	}
+	g.state.Store(&blob)
+}
