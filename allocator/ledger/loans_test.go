@@ -391,3 +391,18 @@ func TestFreezeGivesBackRecallsAndLeavesThePool(t *testing.T) {
 		t.Errorf("view after the freeze %+v", v)
 	}
 }
+
+func TestFallbackIsTheCeilingOnceAllLoansHaveEnded(t *testing.T) {
+	f := three(t)
+	if ceiling, from := f.l.Fallback(0); ceiling != 10*unit || from != 0 {
+		t.Errorf("%d from %d with nothing lent", ceiling, from)
+	}
+	f.meet()
+	f.lendToB(6)
+	ceiling, from := f.l.Fallback(0)
+	if ceiling != 10*unit || from != f.l.leaseWait(term) {
+		t.Errorf("%d from %d", ceiling, from)
+	}
+	f.now = from
+	f.wantOut(0)
+}

@@ -98,17 +98,17 @@ func TestTrap21ASingleNodeWithoutMemoryIsNeverProved(t *testing.T) {
 }
 
 func TestTrap22AWitnessMustHaveHadASayInWhatCouldReplaceTheEpoch(t *testing.T) {
-	root := epochOf(1, nil, map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
+	root := epochOf(1, nil, map[NodeID]allocator.Rate{a: 10, b: 10})
 	dir := directory()
 	former := startFixture(t, bootstrapped, dir, root)
-	e2 := epochOf(2, root, map[NodeID]allocator.Rate{a: 10, b: 10, d: 5, e: 5})
+	e2 := epochOf(2, root, five)
 	former.adopt(e2)
 	s := store(t, former.l)
 	g := startFixture(t, func(c *Config) { c.Inc, c.Stored = incA+1, s }, dir, e2)
 	g.now = g.l.leaseWait(term)
 	seq := g.publish().Seq
-	for _, id := range []NodeID{d, e} { // joiners: a sibling epoch never asks them
-		g.merge(g.row(id, incB, 1, seq, e2))
+	for i, id := range []NodeID{c, d, e} { // a majority, but joiners: a sibling epoch never asks them
+		g.merge(g.row(id, incC+uint64(i), 1, seq, e2))
 	}
 	g.wantEnforced(0)
 	g.merge(g.row(b, incB, 1, seq, e2)) // of both rosters
