@@ -34,7 +34,8 @@ func browserPath(t *testing.T) string {
 	return ""
 }
 
-// startBrowser starts one Chromium that lives until the test ends. The context
+// startBrowser starts one Chromium, with an empty profile of its own, that lives
+// until the test ends. The context
 // it returns is the parent of every tab.
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
@@ -42,7 +43,7 @@ func startBrowser(t *testing.T) context.Context {
 	deadline, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
 		chromedp.WSURLReadTimeout(30*time.Second))

@@ -187,6 +187,8 @@ func testTheHeatMapSwitchesItsFigure(t *testing.T, chromium context.Context) {
 			t.Errorf("%s of lon / uncleared reads %q, want %q", c.metric, got, c.want)
 		}
 	}
+	b.size(768, 1024, false)
+	b.shoot("web-refused-tablet")
 	b.do(chromedp.Click(`#heat-order [data-value="high"]`))
 	b.wait(`document.querySelector('#heat tbody th').innerText.startsWith('lon')`)
 	// The keyboard alone: into the table, one cell on, and open it.
