@@ -18,9 +18,9 @@ var (
 // state from one cycle to the next but the ceilings set by SetCeilings. One
 // goroutine owns it: the methods share scratch memory.
 type Allocator struct {
-	spec    Spec // the configuration, with private copies of the slices used here
-	n, k    int  // locations, user-visible classes
-	weights []Rate
+	spec    Spec   // the configuration, with private copies of the slices used here
+	n, k    int    // locations, user-visible classes
+	weights []Rate // scaled, see scaledWeights
 
 	// Configured cells, class-major: [k*n+i].
 	confBase []Rate
@@ -55,8 +55,9 @@ type class struct {
 	rule     Rule
 	preempts bool
 
-	reserve   Rate // R
-	held      Rate // R without the park: the sum of base cells
+	base      []Rate // the cells in force, a part of Allocator.base
+	reserve   Rate   // R
+	held      Rate   // R without the park: the sum of base cells
 	lendMax   Rate
 	borrowMax Rate
 	protect   Rate // what preemption must leave
@@ -226,14 +227,14 @@ func (a *Allocator) measure(demand []Rate) error {
 			all |= a.clamp(k, a.row(demand, k))
 		}
 	}
-	for k := range a.k {
-		c := &a.classes[a.classIndex[k]]
-		d := a.row(demand, k)
-		if a.clamped != nil {
-			d = a.row(a.clamped, k)
-		}
+	cells := demand
+	if a.clamped != nil {
+		cells = a.clamped
+	}
+	for k, j := range a.classIndex {
+		c, d := &a.classes[j], a.row(cells, k)
 		var seen uint64
-		c.met, c.unmet, seen = needs(d, a.row(a.base, k))
+		c.met, c.unmet, seen = needs(d, c.base, c.held)
 		c.spare = c.reserve - c.met
 		all |= seen
 		if a.limits != nil && a.spec.Mode == Paper {
@@ -252,19 +253,21 @@ func (a *Allocator) measure(demand []Rate) error {
 }
 
 // needs sums what the cells need of their own base and beyond it, and ORs the
-// demands together. Inlined, the loop would keep its sums in memory.
+// demands together. held is the sum of base. Inlined, the loop would keep its
+// sums in memory.
 //
 //go:noinline
-func needs(demand, base []Rate) (met, unmet Rate, seen uint64) {
+func needs(demand, base []Rate, held Rate) (met, unmet Rate, seen uint64) {
 	base = base[:len(demand)]
-	all := Rate(0)
+	all, unused := Rate(0), Rate(0)
 	for i, d := range demand {
-		over := excess(d, base[i])
-		unmet += over
+		x := d - base[i]
+		unused += x & (x >> 63) // min(0, x), without a branch
 		all += d
 		seen |= uint64(d)
 	}
-	return all - unmet, unmet, seen
+	met = held + unused
+	return met, all - met, seen
 }
 
 // checkSum reports a negative demand or a sum of 2^63 or more.

@@ -197,8 +197,8 @@ func (a *Allocator) refreshClasses() {
 	var budget Rate
 	for k, j := range a.classIndex {
 		c := &a.classes[j]
-		c.held, c.floor = 0, 0
-		for _, x := range a.row(a.base, k) {
+		c.held, c.floor, c.base = 0, 0, a.row(a.base, k)
+		for _, x := range c.base {
 			c.held += x
 		}
 		if a.floors != nil {

@@ -24,7 +24,7 @@ type wet struct {
 }
 
 // addDeficits sets every out[i] to min(demand, base) and its water-filled share
-// of total over (demand-base)+. total must be less than the sum of those.
+// of total over (demand-base)+, which must add up to more than total.
 func (s *scratch) addDeficits(out, demand, base, weight []Rate, total Rate) {
 	n := len(demand)
 	out, base, weight, list := out[:n], base[:n], weight[:n], s.wet[:n]
@@ -85,7 +85,7 @@ func (s *scratch) rise(out []Rate, list []wet, total, sum uint64) {
 }
 
 // fewDropped sets what share of the cells is few.
-const fewDropped = 6
+const fewDropped = 3
 
 // level is total/sum as a whole part and a fraction.
 func level(total, sum uint64) (whole uint64, part uint64) {

@@ -13,7 +13,7 @@ func (a *Allocator) place(k int, out, demand []Rate) (parked Rate) {
 	case surplus:
 		copy(out, demand)
 	case got >= 0:
-		a.shareDeficits(c, out, demand, a.row(a.base, k), got)
+		a.shareDeficits(c, out, demand, c.base, got)
 	default:
 		a.shareCut(c, k, out, demand)
 	}
@@ -50,7 +50,7 @@ func (a *Allocator) shareDeficits(c *class, out, demand, base []Rate, got Rate) 
 // shareCut shares a quota that preemption has cut below what the cells need of
 // their own base: each keeps its floor, the rest goes by that need.
 func (a *Allocator) shareCut(c *class, k int, out, demand []Rate) {
-	need, base := a.s.vals[:a.n], a.row(a.base, k)
+	need, base := a.s.vals[:a.n], c.base
 	for i, d := range demand {
 		f := Rate(0)
 		if a.floors != nil {
@@ -90,7 +90,7 @@ func (a *Allocator) addHeadroom(c *class, k int, out, demand []Rate, spare Rate)
 	if spare == 0 {
 		return 0
 	}
-	base := a.row(a.base, k)
+	base := c.base
 	weight, sum := base, c.held
 	switch a.spec.Headroom {
 	case HeadroomOwnerKeeps:

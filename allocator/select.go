@@ -24,16 +24,16 @@ const (
 // selectLargest chooses the count largest of rem, ties to the lower index. It
 // returns least and cut such that exactly those at least as large as least are
 // chosen before index cut, and those larger than least from cut on. All of rem
-// must be below bound; count must be at least 1 and below len(rem).
-func (s *scratch) selectLargest(rem []uint64, count, bound uint64) (least uint64, cut int) {
+// must be below 2^63; count must be at least 1 and below len(rem).
+func (s *scratch) selectLargest(rem []uint64, count uint64) (least uint64, cut int) {
 	var digit uint64
 	var shift uint
 	var all bool
 	if len(rem) <= narrowCells {
-		shift = uint(max(bits.Len64(bound), narrowBits)-narrowBits) & 63
-		digit, count, all = narrowDigit(rem, shift, count)
+		shift = 63 - narrowBits
+		digit, count, all = narrowDigit(rem, count)
 	} else {
-		shift = uint(max(bits.Len64(bound), wideBits)-wideBits) & 63
+		shift = 63 - wideBits
 		digit, count, all = s.wideDigit(rem, shift, count)
 	}
 	least = digit << shift
@@ -55,16 +55,16 @@ func (s *scratch) selectLargest(rem []uint64, count, bound uint64) (least uint64
 	panic("allocator: fewer ties than counted")
 }
 
-// narrowDigit finds the top digit, rem >> shift, of the count-th largest of at
+// narrowDigit finds the top digit, the first of 63 bits, of the count-th largest of at
 // most narrowCells remainders. It returns how many remainders with that digit
 // are chosen, and whether those are all of them.
 //
 //go:noinline
-func narrowDigit(rem []uint64, shift uint, count uint64) (digit, chosen uint64, all bool) {
+func narrowDigit(rem []uint64, count uint64) (digit, chosen uint64, all bool) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	var hist [1 << narrowBits]uint8
 	for _, r := range rem {
-		hist[r>>(shift&63)&(1<<narrowBits-1)]++
+		hist[r>>(63-narrowBits)&(1<<narrowBits-1)]++
 	}
 	// Eight buckets at a time from the top: multiplying by ones adds up the
 	// bytes, each sum with those before it. Sums stay below 128.

@@ -98,10 +98,12 @@ type rounding struct {
 }
 
 // newRounding starts to split total over cells whose values add up to sum, with
-// total < sum < 2^63.
+// total < sum < 2^63. It scales both by a power of two, and the remainders with
+// them, so that the leading digit of a remainder is at a fixed place.
 func (s *scratch) newRounding(total, sum uint64) rounding {
+	shift := uint(bits.LeadingZeros64(sum)-1) & 63
 	r, _ := bits.Div64(total, 0, sum)
-	return rounding{total, sum, r, s, total}
+	return rounding{total << shift, sum << shift, r, s, total}
 }
 
 // floors adds the rounded-down share of v[i] to every out[i].
@@ -159,7 +161,7 @@ func (p *rounding) finish(out []Rate) {
 		return
 	}
 	rem := p.s.rem[:len(out)]
-	least, cut := p.s.selectLargest(rem, p.left, p.den)
+	least, cut := p.s.selectLargest(rem, p.left)
 	bumpFrom(out[:cut], rem[:cut], least)
 	if cut < len(out) {
 		bumpFrom(out[cut:], rem[cut:], least+1)
