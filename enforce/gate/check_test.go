@@ -23,6 +23,7 @@ func TestCheckAnswersForTheOriginalRequest(t *testing.T) {
 		{"not described", 1, nil, 200, 0},
 		{"no trusted hop", 0, []string{"X-Original-Method: POST", "X-Original-URI: /api/x"}, 200, 0},
 		{"both families", 1, []string{"X-Original-Method: POST", "X-Original-URI: /api/x", "X-Forwarded-Uri: /"}, 403, 0},
+		{"both families without a method", 1, []string{"X-Original-URI: /api/x", "X-Forwarded-Uri: /"}, 403, 0},
 		{"method of the other family", 1, []string{"X-Original-Method: POST", "X-Forwarded-Uri: /api/x"}, 403, 0},
 		{"two lines", 1, []string{"X-Original-URI: /api/x", "X-Original-URI: /"}, 403, 0},
 		{"two methods", 1, []string{"X-Original-Method: POST", "X-Original-Method: GET", "X-Original-URI: /api/x"}, 403, 0},

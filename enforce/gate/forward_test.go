@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,20 +189,50 @@ func checkHTTP2(t *testing.T, c *http.Client, url, want string) {
 	}
 }
 
-// closedPort returns an address where nobody listens.
-func closedPort(t *testing.T) *url.URL {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// outage is a transport whose dials to one host fail while it is down.
+type outage struct {
+	host string
+	down atomic.Bool
+}
+
+// newOutage begins down.
+func newOutage(u *url.URL) *outage {
+	o := &outage{host: u.Host}
+	o.down.Store(true)
+	return o
+}
+
+func (o *outage) transport() *http.Transport {
+	return &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr == o.host && o.down.Load() {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+			}
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		},
 	}
-	defer ln.Close()
-	return &url.URL{Scheme: "http", Host: ln.Addr().String()}
+}
+
+// gateDown is a gate whose first backend is down.
+func (w *world) gateDown(cfg gate.Config) (*gate.Gate, *outage) {
+	w.t.Helper()
+	o := newOutage(cfg.Backends[0].URL)
+	deps := w.deps()
+	deps.Transport = o.transport()
+	cfg.Name, cfg.Default = "edge", gate.Target{Budget: "origin", Class: "low"}
+	g, err := gate.New(cfg, deps)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return g, o
 }
 
 func TestDeadBackendIsA502OfOurOwnAndCountedApart(t *testing.T) {
 	w := newWorld(t, 10, 5)
-	dead := closedPort(t)
-	g := w.gate(gate.Config{Backends: to(dead)})
+	dead := serve(t, http.HandlerFunc(echo))
+	g, _ := w.gateDown(gate.Config{Backends: to(dead)})
 	a := send(t, "GET", serve(t, g), "/")
 	wantStatus(t, a, 502)
 	wantHeader(t, a, "Content-Type", "application/problem+json")
@@ -216,53 +247,61 @@ func TestDeadBackendIsA502OfOurOwnAndCountedApart(t *testing.T) {
 	}
 }
 
-func TestDeadBackendIsSkippedForAWhile(t *testing.T) {
+func TestRefusedConnectionIsA502(t *testing.T) {
+	w := newWorld(t, 10, 5)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.Close() // a backend that hangs up at once
+		}
+	}()
+	defer ln.Close()
+	u := serve(t, w.gate(gate.Config{Backends: to(&url.URL{Scheme: "http", Host: ln.Addr().String()})}))
+	wantStatus(t, send(t, "GET", u, "/"), 502)
+}
+
+func TestDeadBackendIsSkippedForAWhileAndUsedAgainOnceItAnswers(t *testing.T) {
 	w := newWorld(t, 1000, 1000)
-	alive := serve(t, http.HandlerFunc(echo))
-	u := serve(t, w.gate(gate.Config{Backends: to(closedPort(t), alive)}))
-	fails := func(n int) (bad int) {
-		for range n {
+	var hits atomic.Int64
+	flaky := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	g, o := w.gateDown(gate.Config{Backends: to(flaky, serve(t, http.HandlerFunc(echo)))})
+	u := serve(t, g)
+	wantFailures := func(when string, want int) {
+		t.Helper()
+		bad := 0
+		for range 20 {
 			if send(t, "GET", u, "/").StatusCode == 502 {
 				bad++
 			}
 		}
-		return bad
+		if bad != want {
+			t.Errorf("%s: %d of 20 requests failed, want %d", when, bad, want)
+		}
 	}
-	if got := fails(20); got != 1 {
-		t.Errorf("%d of 20 requests failed, want 1", got)
+	pause := int64(1100 * time.Millisecond)
+	wantFailures("at first", 1)
+	w.now.Add(pause)
+	wantFailures("after a second", 1)
+	w.now.Add(pause)
+	wantFailures("the second pause is longer", 0)
+	o.down.Store(false)
+	w.now.Add(pause)
+	hits.Store(0)
+	wantFailures("recovered", 0)
+	if got := hits.Load(); got != 10 {
+		t.Errorf("%d of 20 requests on the recovered backend, want 10", got)
 	}
-	w.now.Add(int64(1100 * time.Millisecond))
-	if got := fails(20); got != 1 {
-		t.Errorf("after a second: %d of 20 failed, want 1", got)
-	}
-	w.now.Add(int64(1100 * time.Millisecond))
-	if got := fails(20); got != 0 {
-		t.Errorf("the second pause is longer: %d of 20 failed, want 0", got)
-	}
-}
-
-func TestRecoveredBackendIsUsedAgain(t *testing.T) {
-	w := newWorld(t, 1000, 1000)
-	var hits atomic.Int64
-	count := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) })
-	where := closedPort(t)
-	u := serve(t, w.gate(gate.Config{Backends: to(where, serve(t, http.HandlerFunc(echo)))}))
-	send(t, "GET", u, "/")
-	send(t, "GET", u, "/")
-	ln, err := net.Listen("tcp", where.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := gate.NewServer("", count, nil)
-	go srv.Serve(ln)
-	defer srv.Close()
-	w.now.Add(int64(2 * time.Second))
-	for range 10 {
-		wantStatus(t, send(t, "GET", u, "/"), 200)
-	}
-	if got := hits.Load(); got != 5 {
-		t.Errorf("%d of 10 requests on the recovered backend, want 5", got)
-	}
+	o.down.Store(true)
+	wantFailures("down again", 1)
+	w.now.Add(pause)
+	wantFailures("its first pause is short again", 1)
 }
 
 func TestSilentBackendIsA504(t *testing.T) {

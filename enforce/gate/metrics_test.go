@@ -57,8 +57,8 @@ func TestSeriesAreBoundedByTheConfiguration(t *testing.T) {
 
 func TestTwoBackendsOnOneHostShareASeries(t *testing.T) {
 	w := newWorld(t, 10, 10)
-	u := closedPort(t)
-	g := w.gate(gate.Config{Backends: to(u, u)})
+	u := serve(t, http.HandlerFunc(echo))
+	g, _ := w.gateDown(gate.Config{Backends: to(u, u)})
 	at := serve(t, g)
 	send(t, "GET", at, "/")
 	send(t, "GET", at, "/")
