@@ -38,13 +38,18 @@
 // # What is given up
 //
 // Two live processes of one name are detected, not made safe. A node that is
-// cut off strands its own base, no more. A cluster in which every member lost
-// its memory at once needs the operator's bootstrap flag.
+// cut off strands its own base, no more. Where half or more of a roster lost
+// their memory at once, those nodes only borrow until the operator bootstraps
+// the cluster: nobody is left to confirm what they should remember. A node
+// without a disk must not come back with a shorter term than its former life's:
+// it could not know for how long that life's loans may be used.
 //
 // # Order of calls
 //
 // The caller lowers the data plane to Steps and writes [Stored] (when
-// [Ledger.StoredVersion] moved) after Publish and before the row leaves.
+// [Ledger.StoredVersion] moved) after Publish and before the row leaves. Stored
+// is also written before an operator is told that an edit was taken up. After
+// Control the data plane follows Steps before anybody is told of an activation.
 //
 // # Concurrency
 //

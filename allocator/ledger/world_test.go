@@ -86,7 +86,7 @@ type world struct {
 func newWorld(seed uint64, disks float64) *world {
 	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 77)), dir: NewDirectory(),
 		epochs: map[EpochID]*Epoch{}, seen: map[string]int{}}
-	w.n = 3 + w.rng.IntN(4)
+	w.n = []int{3, 4, 5, 5, 6}[w.rng.IntN(5)] // from five on, a majority may miss a borrower
 	w.eps = []int64{MinEpsPPM, 50_000}[w.rng.IntN(2)]
 	for i := range w.n {
 		w.dir.Intern(fmt.Sprintf("n%d", i))
@@ -103,8 +103,9 @@ func newWorld(seed uint64, disks float64) *world {
 		w.hasDsk[i] = w.rng.Float64() < disks
 	}
 	var members []int
+	everybody := w.rng.IntN(2) == 0
 	for i := range w.n {
-		if i < 2 || w.rng.IntN(3) > 0 {
+		if i < 2 || everybody || w.rng.IntN(3) > 0 {
 			members = append(members, i)
 		}
 	}
@@ -613,7 +614,7 @@ func (w *world) run(steps int) {
 			}
 		case a < 182:
 			if p != nil {
-				p.paused = !p.paused && w.rng.IntN(4) == 0
+				p.paused = !p.paused && w.rng.IntN(2) == 0
 			}
 		case a < 190:
 			if w.rng.IntN(12) < crashes {
