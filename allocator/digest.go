@@ -5,11 +5,12 @@ package allocator
 // lengths, and is not meant to withstand an adversary.
 func Digest(rates ...[]Rate) uint32 {
 	const prime = 0x9e3779b97f4a7c15
-	h := uint64(len(rates)) + prime
+	h := uint64(prime)
 	mix := func(x uint64) {
 		h = (h ^ x) * prime
 		h ^= h >> 29
 	}
+	mix(uint64(len(rates)))
 	for _, v := range rates {
 		mix(uint64(len(v)))
 		for _, r := range v {
