@@ -133,6 +133,11 @@ func newCore(cfg coreConfig, out outbox, dir *ledger.Directory, e *ledger.Epoch,
 		}
 		c.budgets = append(c.budgets, b)
 	}
+	for _, g := range c.groups { // the cold-start share is in force from the first request
+		g.led.Control(now)
+		c.settle(now, g)
+		c.install(now, g)
+	}
 	return c, nil
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Bounds of the stages of an orderly end (lesson O23).
-const (
-	leaveMax = 1500 * time.Millisecond // to announce it
-	drainMax = 10 * time.Second        // for requests under way
-)
+// leaveMax bounds how long the announcement of a leave may take (lesson O23).
+const leaveMax = 1500 * time.Millisecond
+
+// DefaultDrain bounds how long requests under way may hold up the end.
+const DefaultDrain = 10 * time.Second
 
 // leave ends a node's part in the cluster in order: first readiness goes, what
 // was borrowed is released and the leave is announced; only then are the doors
@@ -26,8 +26,8 @@ func (n *Node) leave() {
 		n.log.Warn("leaving: the announcement may not have reached everybody", "err", err)
 	}
 	n.muted.Store(true)
-	n.log.Info("leaving: draining requests", "at_most", drainMax)
-	ctx, cancel := context.WithTimeout(context.Background(), drainMax)
+	n.log.Info("leaving: draining requests", "at_most", n.drainMax)
+	ctx, cancel := context.WithTimeout(context.Background(), n.drainMax)
 	defer cancel()
 	var doors sync.WaitGroup
 	for _, d := range n.doors {

@@ -56,25 +56,29 @@ const gapMin = 40 * time.Millisecond
 type Options struct {
 	Log     *slog.Logger
 	Version string
+	// DrainMax bounds how long requests under way may hold up the end; 0 means
+	// DefaultDrain.
+	DrainMax time.Duration
 	// Started, if set, is called once all listeners accept.
 	Started func(*Node)
 }
 
 // Node is one running node.
 type Node struct {
-	cfg     *config.Config
-	log     *slog.Logger
-	version string
-	clock   *clock.Boot
-	reg     *prometheus.Registry
-	doc     *epoch.Document
-	state   *state.Dir
-	core    *core // owned by the loop
-	gossip  *gossip.Gossip
-	doors   []*door
-	web     *web.Server
-	drops   *dropCounter
-	started time.Time
+	cfg      *config.Config
+	log      *slog.Logger
+	version  string
+	drainMax time.Duration
+	clock    *clock.Boot
+	reg      *prometheus.Registry
+	doc      *epoch.Document
+	state    *state.Dir
+	core     *core // owned by the loop
+	gossip   *gossip.Gossip
+	doors    []*door
+	web      *web.Server
+	drops    *dropCounter
+	started  time.Time
 
 	watchdog watchdog
 	calls    chan func()
@@ -103,7 +107,7 @@ func open(cfg *config.Config, opts Options) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: opts.Log, version: opts.Version, clock: clock.NewBoot(), reg: prometheus.NewRegistry(),
-		calls: make(chan func()), started: time.Now(),
+		calls: make(chan func()), started: time.Now(), drainMax: cmp.Or(opts.DrainMax, DefaultDrain),
 	}
 	n.drops = newDropCounter(n.reg)
 	if err := n.openParts(secrets); err != nil {
@@ -122,6 +126,7 @@ func (n *Node) openParts(secrets config.Secrets) error {
 	if err := n.openDoors(); err != nil {
 		return err
 	}
+	n.snapshot(n.clock.Now()) // until the loop runs, it is what status says
 	admin, err := web.New(web.Config{
 		Listen: n.cfg.Admin.Listen.String(), Token: secrets.Token, Insecure: n.cfg.Admin.Insecure,
 		Gatherer: n.reg, Registerer: n.reg, Log: n.log,

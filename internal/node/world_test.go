@@ -32,20 +32,21 @@ type world struct {
 
 // host is one node: its core, its disk and its load.
 type host struct {
-	w      *world
-	name   string
-	core   *core
-	up     bool
-	life   int
-	disk   []ledger.Stored
-	noDisk bool
-	cut    bool                // packets to and from it are lost
-	load   []float64           // units per second, by class
-	owed   []float64           // arrivals not yet drawn
-	drops  map[string]int      // by reason
-	at     schedule            // as in the shell
-	seen   func(packet []byte) // taps what arrives
-	lives  map[uint64]struct{} // incarnations used
+	w       *world
+	name    string
+	core    *core
+	up      bool
+	life    int
+	disk    []ledger.Stored
+	noDisk  bool
+	cut     bool                // packets to and from it are lost
+	stalled bool                // its loop stands still; its data plane does not
+	load    []float64           // units per second, by class
+	owed    []float64           // arrivals not yet drawn
+	drops   map[string]int      // by reason
+	at      schedule            // as in the shell
+	seen    func(packet []byte) // taps what arrives
+	lives   map[uint64]struct{} // incarnations used
 }
 
 type event struct {
@@ -158,6 +159,9 @@ func (h *host) kill() { h.up = false }
 
 // turn does what the shell's loop does, and the arrivals of the last stretch.
 func (h *host) turn(news bool) {
+	if h.stalled {
+		return
+	}
 	now := h.w.now
 	if now >= h.at.sample {
 		h.at.sample = now + sampleEvery.Nanoseconds()
@@ -223,7 +227,7 @@ func (w *world) carry(from, to *host, packet []byte) {
 		d += time.Duration(w.rng.Int64N(int64(w.jitter)))
 	}
 	w.after(d, func() {
-		if !to.up || to.cut {
+		if !to.up || to.cut || to.stalled {
 			return
 		}
 		if to.seen != nil {
