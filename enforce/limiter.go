@@ -82,8 +82,10 @@ type Limiter struct {
 	retries *retryTable // nil when off
 	shape   shape
 
-	setting sync.Mutex // serialises SetSchedule
-	lastSet int64      // guarded by setting
+	setting sync.Mutex // serialises SetSchedule and guards what follows
+	newest  int64      // the newest reading of a call
+	last    int64      // the reading of the last call
+	behind  int        // calls in a row with readings behind newest, in order
 }
 
 // cell is what one bucket's decisions write. The counters share the line of the
@@ -122,7 +124,7 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 	if cfg.Clients > 0 {
 		l.retries = newRetryTable(cfg.Clients)
 	}
-	l.lastSet = now
+	l.newest, l.last = now, now
 	l.seg.Store(l.shape.chain(make([]point, 1+cfg.Classes), now, clean(now, nil, cfg.Classes)))
 	return l
 }
@@ -141,27 +143,45 @@ func orAll(m []bool, n int) []bool {
 // Totals should not rise from step to step. Steps already over are skipped, bad
 // rates are clamped to [0, MaxRate], and after the last step nothing is granted.
 //
-// Successive calls must read the same clock one after the other. A reading below
-// that of the call before means that the clock itself stepped back: credit then
-// goes on from the new reading, with nothing gained (lesson O10).
+// A reading behind that of an earlier call is taken for an old one, from
+// a goroutine that was paused, and counts as the newest: going back would credit
+// the time in between twice. Only steppedAfter of them in a row, which fewer
+// callers than that cannot make by being late, mean that the clock itself stepped
+// back; credit then goes on from the new reading, with nothing gained (lesson
+// O10). CLOCK_BOOTTIME never does that.
 func (l *Limiter) SetSchedule(now int64, steps []Step) {
 	l.setting.Lock()
 	defer l.setting.Unlock()
+	switch {
+	case now >= l.newest:
+		l.behind = 0
+	case now < l.last:
+		l.behind = 1
+	default:
+		l.behind++
+	}
+	l.last = now
 	steps = clean(now, steps, len(l.cells)-1)
 	for {
 		s := l.advance(now)
-		t := now
-		if now >= l.lastSet {
-			t = max(now, s.t0) // a Decide with a later reading anchored already
+		t := max(now, s.t0) // a Decide with a later reading may have been here
+		if l.behind >= steppedAfter {
+			t = now
 		}
 		n := l.shape.chain(s.points(t), t, steps)
 		l.clamp(s, n)
 		if l.seg.CompareAndSwap(s, n) {
-			l.lastSet = now
-			return
+			break
 		}
 	}
+	if now >= l.newest || l.behind >= steppedAfter {
+		l.newest, l.behind = now, 0
+	}
 }
+
+// steppedAfter is how many calls of SetSchedule in a row must be behind for the
+// clock to have stepped back.
+const steppedAfter = 3
 
 // advance returns the segment in force at now, and makes it the current one.
 func (l *Limiter) advance(now int64) *segment {
