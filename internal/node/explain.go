@@ -6,6 +6,7 @@ import (
 
 	"subak/allocator"
 	"subak/internal/api"
+	"subak/internal/web"
 )
 
 // Explain implements web.Backend: why the cell of a class at a node ("" for this
@@ -20,18 +21,18 @@ func (n *Node) Explain(budgetName, class, node string) (e api.Explanation, err e
 func (c *core) explain(now int64, budgetName, class, node string) (api.Explanation, error) {
 	at := slices.IndexFunc(c.budgets, func(b *budget) bool { return b.name == budgetName })
 	if at < 0 {
-		return api.Explanation{}, fmt.Errorf("no budget %q; see `subak status` for their names", budgetName)
+		return api.Explanation{}, fmt.Errorf("%w: no budget %q; see `subak status` for their names", web.ErrNotFound, budgetName)
 	}
 	b := c.budgets[at]
 	k := slices.IndexFunc(b.doc.Spec.Classes, func(s allocator.ClassSpec) bool { return s.Name == class })
 	if k < 0 {
-		return api.Explanation{}, fmt.Errorf("budget %q has no class %q", budgetName, class)
+		return api.Explanation{}, fmt.Errorf("%w: budget %q has no class %q", web.ErrNotFound, budgetName, class)
 	}
 	i := c.pos
 	if node != "" {
 		id, ok := c.dir.Lookup(node)
 		if i = c.epoch.Position(id); !ok || i < 0 {
-			return api.Explanation{}, fmt.Errorf("no node %q in the roster; see `subak members`", node)
+			return api.Explanation{}, fmt.Errorf("%w: no node %q in the roster; see `subak members`", web.ErrNotFound, node)
 		}
 	}
 	b.group.led.View(now, b.index, &b.view)

@@ -359,3 +359,20 @@ func TestMetricsShowTheGathererAndTheServersOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestCloseGivesUpTheAddressOfAServerThatNeverRan(t *testing.T) {
+	s, err := New(Config{Listen: "127.0.0.1:0"}, &scripted{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := New(Config{Listen: s.Addr()}, &scripted{})
+	if err != nil {
+		t.Fatalf("the address is still taken: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -202,7 +202,13 @@ func (s *Server) Addr() string {
 
 // Close gives up the address of a server that was never run. After Run it does
 // nothing.
-func (s *Server) Close() error { return s.http.Close() }
+func (s *Server) Close() error {
+	err := s.http.Close()
+	if lerr := s.listener.Close(); lerr != nil && !errors.Is(lerr, net.ErrClosed) {
+		err = errors.Join(err, lerr)
+	}
+	return err
+}
 
 // Run serves until ctx ends, then closes the event streams, waits a bounded
 // time for open requests and gives up the address. It returns nil after an
