@@ -25,6 +25,9 @@ var (
 // adopted may still be remembered for reading rows. Persist before publishing.
 // Source: conservation.md E1.
 func (l *Ledger) Adopt(now int64, e *Epoch) error {
+	if e == l.cur {
+		return nil
+	}
 	if err := e.Validate(l.cfg.Directory); err != nil {
 		return fmt.Errorf("adopt epoch %v: %w", e.ID, err)
 	}

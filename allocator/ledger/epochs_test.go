@@ -38,10 +38,13 @@ func TestE3ABaseRisesWhenAllAcknowledged(t *testing.T) {
 	r.Acked = false
 	f.merge(r)
 	f.wantEnforced(10)
+	if f.l.MayEdit() {
+		t.Error("an epoch may be edited that is not active here (E4)")
+	}
 	f.ackedBy(e2, c)
 	f.wantEnforced(16)
-	if f.l.Active() != e2.ID {
-		t.Errorf("active is %v", f.l.Active())
+	if f.l.Active() != e2.ID || !f.l.MayEdit() {
+		t.Errorf("active is %v, may edit %v", f.l.Active(), f.l.MayEdit())
 	}
 }
 

@@ -199,6 +199,10 @@ func (l *Ledger) Epoch() *Epoch { return l.cur }
 // life or on disk.
 func (l *Ledger) Active() EpochID { return l.act }
 
+// MayEdit reports whether an operator's edit may be made here now: a child epoch
+// is made only of an epoch that its editor has activated (E4, trap 23).
+func (l *Ledger) MayEdit() bool { return l.usable() && l.act == l.cur.ID }
+
 // Budgets returns the number of budgets of the group in the current epoch: the
 // range of the argument b of the other methods. An adopted epoch may change it
 // and the order.

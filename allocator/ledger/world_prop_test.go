@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"subak/allocator"
 )
 
 const (
@@ -84,6 +86,61 @@ func TestAHealedClusterServesTheOnlyDemandInFull(t *testing.T) {
 			if t.Failed() {
 				return
 			}
+		}
+	}
+}
+
+// Lesson O17: nodes that remember confirm one another, though all are new.
+func TestAMassRestartWithMemoryOnDiskComesBackByItself(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		w := newWorld(seed, 1)
+		for range 5 {
+			w.heal(20)
+			for _, p := range append([]*process(nil), w.procs...) {
+				w.kill(p)
+				w.start(p.name, w.greatest, false)
+			}
+		}
+		w.heal(40) // longer than any quarantine
+		for _, p := range w.procs {
+			if !p.l.usable() {
+				t.Errorf("seed %d: n%d proved %v, quarantine %v", seed, p.name, p.l.proved, p.l.quarantine)
+			}
+		}
+		if w.failed != "" {
+			t.Error(w.failed)
+		}
+	}
+}
+
+// Without faults and with steady demand every node comes to enforce its target,
+// and then no loan moves any more.
+func TestSettlementReachesTheTargetsAndThenRests(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		w := newWorld(seed, 1)
+		w.heal(40)
+		limit := limitOf(w.greatest, 0)
+		for _, p := range w.procs {
+			p.demand[0] = allocator.Rate(w.rng.Int64N(int64(limit)/1000)) * 1000
+		}
+		w.heal(20)
+		for _, p := range w.procs {
+			now := p.clock(w.t)
+			var v View
+			p.l.View(now, 0, &v)
+			want := targets(&v)
+			if change, _ := p.l.Settle(now, 0, want); change != 0 {
+				t.Errorf("seed %d: n%d would still change %d", seed, p.name, change)
+			}
+			if v.Self < 0 {
+				continue
+			}
+			if got := p.enforced(w.t, 0); got < want[v.Self] {
+				t.Errorf("seed %d: n%d enforces %d of its target %d", seed, p.name, got, want[v.Self])
+			}
+		}
+		if w.failed != "" {
+			t.Error(w.failed)
 		}
 	}
 }
