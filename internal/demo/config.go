@@ -39,6 +39,7 @@ func (p *plan) configYAML(i int, at []address, origin, dataDir, key, state strin
 	f("  - name: origin")
 	f("    limit: %d/s", p.limit)
 	f("    burst: %s", p.burst)
+	f("    insurance: %d%%", p.insurance)
 	f("    classes:")
 	for _, c := range p.classes {
 		f("      - {name: %s, reserve: %d%%}", c.name, c.percent)

@@ -47,13 +47,13 @@ func goodEvidence(p *plan) evidence {
 			for _, s := range e.load.Streams {
 				arrivals += s.Cells[ph-1].Admitted
 			}
-			e.watched = append(e.watched, watched{polls: 20, complete: 19, sharesSteady: 1000, sharesPeak: 1120, nearest: fill{time.Second, 1100, 1210}})
+			e.watched = append(e.watched, watched{polls: 20, complete: 19, sharesSteady: 1000, sharesPeak: 1120, nearest: fill{time.Second, 1400, 1510}})
 		}
-		e.origin.Phases = append(e.origin.Phases, origin.PhaseReport{Arrivals: []uint64{arrivals, 0}, Peaks: []int{151, 1061, 10_041}})
-		e.judged.Peaks = append(e.judged.Peaks, []int{150, 1060, 10_040})
+		e.origin.Phases = append(e.origin.Phases, origin.PhaseReport{Arrivals: []uint64{arrivals, 0}, Peaks: []int{151, 1361, 10_341}})
+		e.judged.Peaks = append(e.judged.Peaks, []int{150, 1360, 10_340})
 		e.judged.Slower = append(e.judged.Slower, 7)
 	}
-	e.judged.Bound = bound.Report{Level: 180, LevelMax: 214, LevelOK: true}
+	e.judged.Bound = bound.Report{Level: 480, LevelMax: 514, LevelOK: true}
 	return e
 }
 
@@ -116,14 +116,14 @@ func TestEachFaultOfTheEvidenceIsFoundAndNamed(t *testing.T) {
 		spoil        func(p *plan, e *evidence)
 		broken, void string // part of the only complaint
 	}{
-		{"too many in a window", func(_ *plan, e *evidence) { e.judged.Peaks[2][1] = 1215 },
-			"flood: 1,215 requests reached the origin within 1s, the bound is 1,214", ""},
-		{"exactly the bound", func(_ *plan, e *evidence) { e.judged.Peaks[2][1] = 1214 }, "", ""},
-		{"too many only with the slow ones", func(_ *plan, e *evidence) { e.origin.Phases[2].Peaks[1] = 1215 }, "", ""},
+		{"too many in a window", func(_ *plan, e *evidence) { e.judged.Peaks[2][1] = 1515 },
+			"flood: 1,515 requests reached the origin within 1s, the bound is 1,514", ""},
+		{"exactly the bound", func(_ *plan, e *evidence) { e.judged.Peaks[2][1] = 1514 }, "", ""},
+		{"too many only with the slow ones", func(_ *plan, e *evidence) { e.origin.Phases[2].Peaks[1] = 1515 }, "", ""},
 		{"too many in some other window", func(_ *plan, e *evidence) { e.judged.Bound.LevelOK = false },
-			"180 requests above the limit's line", ""},
-		{"too many by the counters", func(_ *plan, e *evidence) { e.watched[4].nearest.admitted = 1211 },
-			"back: the nodes counted 1,211 admissions", ""},
+			"480 requests above the limit's line", ""},
+		{"too many by the counters", func(_ *plan, e *evidence) { e.watched[4].nearest.admitted = 1511 },
+			"back: the nodes counted 1,511 admissions", ""},
 		{"no flood", func(p *plan, e *evidence) {
 			c := &e.load.Streams[len(p.nodes)*uncleared+floodAt].Cells[1]
 			c.Offered, c.Refused, c.Admitted = 9000, 2000, 7000

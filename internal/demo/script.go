@@ -38,13 +38,15 @@ type phasePlan struct {
 
 // plan is the whole run, before any address is known.
 type plan struct {
-	limit   int64         // requests/s over all nodes
-	burst   time.Duration // seconds of its rate that a bucket holds
-	term    time.Duration // of a loan
-	tick    time.Duration
-	nodes   []nodePlan
-	classes []classPlan
-	phases  []phasePlan
+	limit int64         // requests/s over all nodes
+	burst time.Duration // seconds of its rate that a bucket holds
+	// insurance is headroom for the first class, in percent of its demand.
+	insurance int64
+	term      time.Duration // of a loan
+	tick      time.Duration
+	nodes     []nodePlan
+	classes   []classPlan
+	phases    []phasePlan
 }
 
 // Where things happen: nodes by position in the plan.
@@ -59,11 +61,13 @@ const (
 // of confirmed at another. Then the largest but one node is killed for a phase
 // and started again. scale stretches or shrinks every phase.
 //
-// The burst is 200 ms rather than the default second: the shorter it is, the less
-// room the bound has for a mistake.
+// The burst is half a second rather than the default one: the shorter it is, the
+// less room the bound has for a mistake, but the more often a node that uses all
+// of its share refuses for want of a buffer. Insurance of 10 % keeps some room for
+// confirmed at the nodes that the flood would leave with exactly what they need.
 func script(limit int64, scale float64) plan {
 	p := plan{
-		limit: limit, burst: 200 * time.Millisecond, term: 2 * time.Second, tick: 200 * time.Millisecond,
+		limit: limit, burst: 500 * time.Millisecond, insurance: 10, term: 2 * time.Second, tick: 200 * time.Millisecond,
 		classes: []classPlan{{"confirmed", 60}, {"uncleared", 40}},
 		nodes: []nodePlan{
 			{"ams", 55, "127.0.0.1"}, {"fra", 80, "127.0.0.2"}, {"iad", 95, "127.0.0.3"},

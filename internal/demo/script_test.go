@@ -65,12 +65,12 @@ func TestTheBasesAddUpToTheLimit(t *testing.T) {
 
 func TestTheBoundIsTheOneOfTheDesign(t *testing.T) {
 	p := script(1000, 1)
-	// 1000*(1 + 0.2) for the window and its burst, 10 buckets; then 5 ms of spread.
-	if got := p.bound(time.Second, 0); got != 1210 {
-		t.Errorf("bound of 1 s = %d, want 1210", got)
+	// 1000*(1 + 0.5) for the window and its burst, 10 buckets; then 5 ms of spread.
+	if got := p.bound(time.Second, 0); got != 1510 {
+		t.Errorf("bound of 1 s = %d, want 1510", got)
 	}
-	if got := p.bound(100*time.Millisecond, 5*time.Millisecond); got != 315 {
-		t.Errorf("bound of 100 ms = %d, want 315", got)
+	if got := p.bound(100*time.Millisecond, 5*time.Millisecond); got != 615 {
+		t.Errorf("bound of 100 ms = %d, want 615", got)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestCountersGoOnOverARestart(t *testing.T) {
 
 func TestTheFullestWindowBetweenPollsIsFound(t *testing.T) {
 	w := testWatcher(1)
-	// 1000/s, 200 ms, 10 slots: 1,210 fit between the begin of one poll and the
+	// 1000/s, 500 ms, 10 slots: 1,510 fit between the begin of one poll and the
 	// end of another 1 s later.
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	for _, p := range []struct {
@@ -73,9 +73,9 @@ func TestTheFullestWindowBetweenPollsIsFound(t *testing.T) {
 	}
 	phases, _, _ := w.summary()
 	n := phases[0].nearest
-	// From the begin at 1 to the end at 1.51: 1,220 where 0.51 s allow 720.
-	if n.admitted != 1220 || n.between != 510*time.Millisecond || n.bound != 720 {
-		t.Errorf("fullest %+v, want 1220 of 720 in 510ms", n)
+	// From the begin at 1 to the end at 1.51: 1,220 where 0.51 s allow 1,020.
+	if n.admitted != 1220 || n.between != 510*time.Millisecond || n.bound != 1020 {
+		t.Errorf("fullest %+v, want 1220 of 1020 in 510ms", n)
 	}
 }
 
