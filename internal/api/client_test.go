@@ -211,6 +211,14 @@ func TestASilentStreamEndsAndACanceledOneToo(t *testing.T) {
 	}
 }
 
+func TestEveryLineOfAStreamIsASignOfLife(t *testing.T) {
+	lines := 0
+	c := &Client{address: "x"}
+	if err := c.events(strings.NewReader(": a\n\n: b\n"), func() { lines++ }, func(Status) {}); err == nil || lines != 3 {
+		t.Errorf("%d signs of life, want 3 (%v)", lines, err)
+	}
+}
+
 func FuzzEventsNeverPanic(f *testing.F) {
 	f.Add([]byte("event: status\ndata: {}\n\n"))
 	f.Add([]byte("data\n\n:\n"))

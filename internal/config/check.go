@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -47,13 +48,20 @@ func check(r *report, c *Config, self bool) {
 	}
 }
 
-// specs lets the allocator judge as well: whatever it refuses must be refused
-// here, with a line.
+// specs lets the allocator and the gate judge as well: whatever they refuse must
+// be refused here, with a line.
 func (k *checker) specs() {
-	for i, spec := range k.c.Specs() {
-		if err := spec.Validate(); err != nil {
-			k.fault(fmt.Sprintf("budgets[%d]", i), err.Error(), "change the figures it names")
+	refuse := func(path string, err error) {
+		if err != nil {
+			k.fault(path, err.Error(), "change what it names")
 		}
+	}
+	for i, spec := range k.c.Specs() {
+		refuse(fmt.Sprintf("budgets[%d]", i), spec.Validate())
+	}
+	for i := range k.c.Listeners {
+		g, err := k.c.Listeners[i].Gate()
+		refuse(fmt.Sprintf("listeners[%d]", i), errors.Join(err, g.Validate()))
 	}
 }
 

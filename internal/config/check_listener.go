@@ -2,18 +2,19 @@ package config
 
 import (
 	"fmt"
-	"math/big"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
-
-	"subak/allocator"
 )
 
 const (
 	maxHops          = 16
+	maxJitter        = time.Minute
+	maxResponse      = 24 * time.Hour
 	maxBackendWeight = 1_000_000
 	maxCost          = 1_000_000_000
 )
@@ -36,6 +37,13 @@ func (k *checker) listener(path string, l *Listener) {
 	for i := range l.Backends {
 		k.backend(fmt.Sprintf("%s.backends[%d]", path, i), &l.Backends[i])
 	}
+	k.masked(path+".trusted_peers", l.TrustedPeers)
+	if l.RetryJitter < 0 || l.RetryJitter > maxJitter {
+		k.fault(path+".retry_jitter", fmt.Sprintf("%v is not between 0s and %v", l.RetryJitter, maxJitter), "write 0s for none, or a few seconds")
+	}
+	if l.ResponseTimeout <= 0 || l.ResponseTimeout > maxResponse {
+		k.fault(path+".response_timeout", fmt.Sprintf("%v is not between 1ns and %v", l.ResponseTimeout, maxResponse), "write 60s")
+	}
 	k.checkDoor(path, l)
 	k.unknown(path, l)
 	for i := range l.Rules {
@@ -48,7 +56,7 @@ func (k *checker) backend(path string, b *Backend) {
 	switch {
 	case b.URL == "":
 		k.fault(path+".url", "is missing", "write http://HOST:PORT or https://HOST:PORT")
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c" || u.Hostname() == "":
 		k.fault(path+".url", fmt.Sprintf("%q is no HTTP URL", b.URL), "write http://HOST:PORT or https://HOST:PORT")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/":
 		k.fault(path+".url", "has more than scheme, host and port", fmt.Sprintf("write %s://%s", u.Scheme, u.Host))
@@ -85,42 +93,29 @@ func (k *checker) unknown(path string, l *Listener) {
 	}
 }
 
-// target checks a reference to a class and returns its budget.
-func (k *checker) target(path, budget, class string) *Budget {
+// target checks a reference to a class.
+func (k *checker) target(path, budget, class string) {
 	names := make([]string, len(k.c.Budgets))
 	for i := range k.c.Budgets {
 		names[i] = k.c.Budgets[i].Name
 	}
 	if !k.known(path+".budget", "budget", budget, names) {
-		return nil
+		return
 	}
 	for i := range k.c.Budgets {
 		if b := &k.c.Budgets[i]; b.Name == budget {
-			if k.known(path+".class", "class", class, b.classNames()) {
-				return b
-			}
-			break
+			k.known(path+".class", "class", class, b.classNames())
+			return
 		}
 	}
-	return nil
 }
 
 func (k *checker) rule(path string, r *ClassRule) {
-	b := k.target(path, r.Budget, r.Class)
-	switch {
-	case r.Cost <= 0 || r.Cost > maxCost:
+	k.target(path, r.Budget, r.Class)
+	if r.Cost <= 0 || r.Cost > maxCost {
 		k.fault(path+".cost", fmt.Sprintf("%d is not between 1 and 1,000,000,000", r.Cost), "write a whole number from 1")
-	case b != nil && r.Cost > 1 && aboveBucket(r.Cost, b):
-		k.fault(path+".cost", fmt.Sprintf("%d is more than limit * burst of budget %s: such a request could never pass", r.Cost, b.Name), "lower the cost or raise burst")
 	}
 	k.match(path+".match", &r.Match)
-}
-
-// aboveBucket reports whether cost exceeds all that one node could ever hold.
-func aboveBucket(cost int64, b *Budget) bool {
-	holds := new(big.Int).Mul(big.NewInt(int64(b.Limit.Rate)), big.NewInt(int64(b.Burst)))
-	holds.Div(holds, big.NewInt(1e9*int64(allocator.Unit)))
-	return holds.Cmp(big.NewInt(cost)) < 0
 }
 
 func (k *checker) match(path string, m *Match) {
@@ -139,9 +134,15 @@ func (k *checker) match(path string, m *Match) {
 		k.fault(path+".host", fmt.Sprintf("%q is no host name", m.Host), "write the name only, without scheme and port, such as *.example.com")
 	}
 	k.headers(path+".header", m.Header)
-	for i, p := range m.Network {
-		if at := fmt.Sprintf("%s.network[%d]", path, i); p.IsValid() && p != p.Masked() {
-			k.fault(at, fmt.Sprintf("%v has bits set behind its length", p), fmt.Sprintf("write %v", p.Masked()))
+	k.masked(path+".network", m.Network)
+}
+
+// masked refuses networks whose address names a host in them: one of the two is
+// a slip.
+func (k *checker) masked(path string, networks []netip.Prefix) {
+	for i, p := range networks {
+		if p.IsValid() && p != p.Masked() {
+			k.fault(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%v has bits set behind its length", p), fmt.Sprintf("write %v", p.Masked()))
 		}
 	}
 }

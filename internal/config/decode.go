@@ -22,7 +22,7 @@ const (
 	maxLineBytes = 16 << 10
 	maxNesting   = 32
 	maxFields    = 1000
-	maxValues    = 200_000
+	maxValues    = 100_000
 )
 
 // decoder writes one YAML file over a Config, noting where each value stood.
@@ -42,6 +42,10 @@ func decodeFile(r *report, file string, data []byte, c *Config) {
 	}
 	ast.Walk(anchorVisitor(d.anchors), root)
 	d.structure("", root, reflect.ValueOf(c).Elem())
+	if d.values > maxValues { // half a configuration is not worth judging
+		d.faults = nil
+		d.unreadable(origin{file: file, line: 1}, "", fmt.Sprintf("aliases blow the file up to more than %d values", maxValues), "repeat less")
+	}
 }
 
 // parse returns the body of the only document.
@@ -192,10 +196,7 @@ func (d *decoder) origin(t *token.Token) origin {
 // value decodes one node into v.
 func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 	if d.values++; d.values > maxValues {
-		if d.values == maxValues+1 {
-			d.unreadable(d.place(path), path, "aliases blow the file up to more than 200,000 values", "write less")
-		}
-		return
+		return // decodeFile reports it
 	}
 	n, ok := d.resolve(path, n)
 	switch {

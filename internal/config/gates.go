@@ -11,9 +11,11 @@ import (
 func (l *Listener) Gate() (gate.Config, error) {
 	g := gate.Config{
 		Name: l.Name, TrustedHops: l.TrustedHops, Headers: l.Headers.mode(), OnUnknown: l.OnUnknown.choice(),
+		TrustedPeers: l.TrustedPeers, RetryBy: l.RetryBy.choice(), RetryJitter: l.RetryJitter,
+		ResponseTimeout: l.ResponseTimeout, Debug: l.Debug,
 		Default: gate.Target{Budget: l.Default.Budget, Class: l.Default.Class},
 		Check: gate.Check{
-			Enabled: l.Check.Enabled || len(l.Backends) == 0, Path: l.Check.Path, RefusalStatus: l.Check.RefusalStatus,
+			Enabled: l.Check.Enabled, Path: l.Check.Path, RefusalStatus: l.Check.RefusalStatus,
 		},
 	}
 	for _, b := range l.Backends {
@@ -54,4 +56,14 @@ func (u OnUnknown) choice() gate.Unknown {
 		return gate.UnknownAllow
 	}
 	return gate.UnknownDefault
+}
+
+func (r RetryBy) choice() gate.RetryBy {
+	switch r {
+	case "address":
+		return gate.RetryByAddress
+	case "off":
+		return gate.RetryOff
+	}
+	return gate.RetryByRequest
 }

@@ -125,6 +125,7 @@ func TestGuardAndEpsMustCoverTheClocks(t *testing.T) {
 		{"defaults", "{}", ""},
 		{"drift 0.4975% needs 1.0002%", "{drift: 0.4976%}", "write at least 1.0002%"},
 		{"drift just fits", "{drift: 0.4975%}", ""},
+		{"drift fits, eps a millionth too small", "{drift: 0.4975%, eps: 0.9999%}", "write at least 1%"},
 		{"no drift, no eps", "{drift: 0%, eps: 0%}", ""},
 		{"wild clocks", "{drift: 11%}", "0% and 10%"},
 		{"eps of half", "{eps: 51%}", "above 50%"},
@@ -196,14 +197,14 @@ listeners:
 
 func TestWarningsNameWhatWillSurprise(t *testing.T) {
 	text := strings.NewReplacer("name: origin, limit: 10/s", "name: origin, limit: 9/s, shadow: true", "name: edge", "name: edge, state: new").Replace(small) +
-		"admin: {listen: \"0.0.0.0:1\", insecure: true}\nlisteners: [{name: l, listen: \"127.0.0.1:1\", on_unknown: allow}]\n"
+		"admin: {listen: \"0.0.0.0:1\", insecure: true}\nlisteners: [{name: l, listen: \"0.0.0.0:2\", trusted_hops: 1, on_unknown: allow, rules: [{match: {path: /x}, budget: origin, class: hi, cost: 10}]}]\n"
 	c, err := Parse("x", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Join(c.Warnings(), "\n")
 	for _, want := range []string{
-		"under one request per tick", "not encrypted", "data_dir", "cluster.state is new", "shadow mode", "without limit", "admin.insecure",
+		"under one request per tick", "not encrypted", "data_dir", "cluster.state is new", "shadow mode", "without limit", "admin.insecure", "cost 10 is more", "add trusted_peers",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no warning about %q in\n%s", want, said)

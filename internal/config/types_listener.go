@@ -1,6 +1,9 @@
 package config
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Listener is one door for requests.
 type Listener struct {
@@ -18,10 +21,28 @@ type Listener struct {
 	// address. Default 0: the address of the connection counts, and what the
 	// client claims does not. One too many lets clients forge their address.
 	TrustedHops int `yaml:"trusted_hops" default:"0"`
+	// TrustedPeers are the networks of those proxies; from other peers no
+	// forwarding header is read at all. Default none: any peer.
+	TrustedPeers []netip.Prefix `yaml:"trusted_peers,omitempty"`
 	// Headers are the rate-limit fields of answers: ietf (RateLimit and
 	// RateLimit-Policy), draft03 (the triple RateLimit-Limit, -Remaining,
 	// -Reset), x (the same with X-) or off. Default ietf.
 	Headers Headers `yaml:"headers" default:"ietf"`
+	// RetryBy says which requests of refused clients are taken for retries and
+	// do not count as demand again: request (same address, method and URL),
+	// address (same address; also catches people behind one address) or off.
+	// Default request.
+	RetryBy RetryBy `yaml:"retry_by" default:"request"`
+	// RetryJitter adds up to this much at random to Retry-After, so that refused
+	// clients do not come back together. 0s to 1m. Default 0s: none.
+	RetryJitter time.Duration `yaml:"retry_jitter" default:"0s"`
+	// ResponseTimeout is how long a backend may take to start its answer; at
+	// most 24h. Default 60s. Raising it lets a stuck backend hold more requests.
+	ResponseTimeout time.Duration `yaml:"response_timeout" default:"60s"`
+	// Debug adds X-Subak-Decision, the reason of each decision, to answers. It
+	// tells clients how they are classified: not for the open internet. Default
+	// false.
+	Debug bool `yaml:"debug" default:"false"`
 	// OnUnknown is what happens when no rule matches: default (the class
 	// below), deny, or allow without any limit. Default default.
 	OnUnknown OnUnknown `yaml:"on_unknown" default:"default"`
@@ -34,7 +55,7 @@ type Listener struct {
 
 // Backend is one upstream server.
 type Backend struct {
-	// URL is http:// or https:// with host and optional port. Required.
+	// URL is http://, https:// or h2c:// with host and optional port. Required.
 	URL string `yaml:"url"`
 	// Weight is the backend's part of the requests. A whole number from 1 to
 	// 1,000,000. Default 1.
@@ -57,6 +78,11 @@ type Check struct {
 type Headers string
 
 func (Headers) choices() []string { return []string{"ietf", "draft03", "x", "off"} }
+
+// RetryBy is a listener's retry_by.
+type RetryBy string
+
+func (RetryBy) choices() []string { return []string{"request", "address", "off"} }
 
 // OnUnknown is a listener's answer to a request that no rule matches.
 type OnUnknown string
@@ -89,8 +115,9 @@ type ClassRule struct {
 	// Class is the name of a class of that budget. Required.
 	Class string `yaml:"class"`
 	// Cost is what one request takes from the budget, in whole units: requests,
-	// or bytes for a budget in bytes. From 1 to 1,000,000,000. Default 1. One
-	// request never costs more than a bucket holds, or it could never pass.
+	// or bytes for a budget in bytes. From 1 to 1,000,000,000. Default 1. Every
+	// bucket can hold one request of the largest cost, or it could never pass:
+	// a cost above a node's rate * burst lets that much more through at once.
 	Cost int64 `yaml:"cost" default:"1"`
 }
 
@@ -104,7 +131,7 @@ type Match struct {
 	// Host is a pattern for the request's host, such as *.example.com. Default
 	// any.
 	Host string `yaml:"host,omitempty"`
-	// Header maps header names to the value each must have. Clients can set any
+	// Header maps header names to the pattern each value must fit. Clients can set any
 	// header: use one that your own proxy sets and clears. Default none.
 	Header map[string]string `yaml:"header,omitempty"`
 	// Network is a list of CIDRs of which one must hold the client's address.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"subak/allocator"
+	"subak/enforce"
 )
 
 // Unit says what a budget counts.
@@ -18,9 +19,10 @@ const (
 	Bytes    Unit = "B/s"
 )
 
-// MaxRate is the largest rate a field may hold: 10^12 units per second. It
-// leaves sums over nodes and classes far below the integers' end.
-const MaxRate allocator.Rate = 1_000_000_000_000 * allocator.Unit
+// MaxRate is the largest rate a field may hold, 10^11 units per second: what a
+// bucket can enforce. It leaves sums over nodes and classes far below the
+// integers' end.
+const MaxRate = enforce.MaxRate
 
 // Amount is a rate with the unit it was written in, such as 20000/s or 5MB/s.
 type Amount struct {
@@ -106,7 +108,7 @@ func ParseAmount(s string) (Amount, error) {
 		return bad(fmt.Sprintf("%q is finer than a millionth per second", s))
 	}
 	if n.Cmp(big.NewInt(int64(MaxRate))) > 0 {
-		return Amount{}, &valueError{fmt.Sprintf("%q is above the largest rate, 10^12 per second", s), "write a smaller rate"}
+		return Amount{}, &valueError{fmt.Sprintf("%q is above the largest rate, 10^11 per second", s), "write a smaller rate"}
 	}
 	return Amount{allocator.Rate(n.Int64()), unit}, nil
 }

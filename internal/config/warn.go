@@ -50,10 +50,24 @@ func (k *checker) warn() {
 		}
 	}
 	c.warnings = append(c.warnings, c.missingSecrets()...)
-	for _, l := range c.Listeners {
-		if l.OnUnknown == Allow {
-			say("listener %s lets requests that match no rule pass without limit (on_unknown: allow)", l.Name)
+	for i := range c.Listeners {
+		c.warnListener(&c.Listeners[i], say)
+	}
+}
+
+func (c *Config) warnListener(l *Listener, say func(string, ...any)) {
+	if l.OnUnknown == Allow {
+		say("listener %s lets requests that match no rule pass without limit (on_unknown: allow)", l.Name)
+	}
+	for i, r := range l.Rules {
+		for _, b := range c.Budgets {
+			if b.Name == r.Budget && r.Cost > 1 && r.Cost > over(b.Limit.Rate, b.Burst) {
+				say("listener %s, rule %d: cost %d is more than limit * burst of budget %s; every bucket must hold one such request, so that much more may pass at once", l.Name, i, r.Cost, b.Name)
+			}
 		}
+	}
+	if l.TrustedHops > 0 && len(l.TrustedPeers) == 0 && !l.Listen.Addr().Unmap().IsLoopback() {
+		say("listener %s believes forwarding headers of any peer: whoever reaches %v directly can forge its address; add trusted_peers", l.Name, l.Listen)
 	}
 }
 
