@@ -13,7 +13,7 @@ import (
 // play runs the script against the cluster and collects the evidence.
 func (c *cluster) play(ctx context.Context) (evidence, error) {
 	g, err := load.New(load.Config{
-		Seed: c.opt.Seed, Phases: c.plan.loadPhases(), Streams: c.plan.streams(c.proxies()), Late: lateAfter,
+		Seed: c.opt.Seed, Phases: c.plan.loadPhases(), Streams: c.plan.streams(c.proxies()), Late: lateAfter, Bin: seriesBin,
 	})
 	if err != nil {
 		return evidence{}, err

@@ -180,7 +180,7 @@ func classResult(p *plan, l load.Report, phase, k int, static, ideal float64) Cl
 	return c
 }
 
-// percent of the offered; at most 100, as a bin may straddle two phases.
+// percent of the offered; at most 100 in spite of rounding.
 func percent(part float64, offered uint64) float64 {
 	if offered == 0 {
 		return 100

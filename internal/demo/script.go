@@ -49,6 +49,10 @@ type plan struct {
 	phases    []phasePlan
 }
 
+// seriesBin is the resolution of the offered series. Phases are whole numbers of
+// bins, so that the references do not serve one phase's arrivals in another.
+const seriesBin = 100 * time.Millisecond
+
 // Where things happen: nodes by position in the plan.
 const (
 	floodAt = 0 // ams
@@ -76,7 +80,7 @@ func script(limit int64, scale float64) plan {
 	}
 	flood, crowd := 1.5*float64(limit), 0.5*float64(limit)
 	add := func(name, title string, seconds, flood, crowd float64) *phasePlan {
-		length := time.Duration(seconds * scale * float64(time.Second)).Round(time.Millisecond)
+		length := time.Duration(seconds * scale * float64(time.Second)).Round(seriesBin)
 		ph := phasePlan{name: name, title: title, length: length, kill: -1, start: -1, flood: flood > 0}
 		ph.rates = [][]float64{p.byWeight(0.35), p.byWeight(0.20)}
 		ph.rates[uncleared][floodAt] += flood

@@ -75,8 +75,13 @@ func TestTheBoundIsTheOneOfTheDesign(t *testing.T) {
 }
 
 func TestTheScriptIsALoadTheGeneratorTakes(t *testing.T) {
-	for _, scale := range []float64{0.2, 1, 3} {
+	for _, scale := range []float64{0.25, 1.0 / 3, 1, 3} {
 		p := script(1000, scale)
+		for _, ph := range p.phases {
+			if ph.length%seriesBin != 0 || ph.length < 2*time.Second {
+				t.Errorf("scale %g: phase %s of %v", scale, ph.name, ph.length)
+			}
+		}
 		cfg := load.Config{Phases: p.loadPhases(), Streams: p.streams([]string{"127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1", "127.0.0.4:1", "127.0.0.5:1"})}
 		if err := cfg.Validate(); err != nil {
 			t.Error(err)
