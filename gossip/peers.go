@@ -206,7 +206,9 @@ func (t *peerTable) refuse(name string, n *memberlist.Node, fingerprint uint64, 
 	if !news {
 		return refusedKnown
 	}
-	t.publishLocked()
+	if p.member {
+		t.publishLocked()
+	}
 	return refusedNews
 }
 
