@@ -2,14 +2,18 @@ package config
 
 import (
 	"encoding/base64"
+	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"subak/allocator"
+	"subak/enforce/gate"
 )
 
 func TestSpecsAreInCanonicalOrderAndExact(t *testing.T) {
@@ -104,5 +108,74 @@ func TestSecretsAreReadFromTheirFilesAndNeverRepeated(t *testing.T) {
 	c.Gossip.KeyFile, c.Admin.TokenFile = keys, ""
 	if _, err = c.Secrets(); err == nil || !strings.Contains(err.Error(), "holds 0 keys") {
 		t.Errorf("got %v, want no keys", err)
+	}
+}
+
+func TestAListenerReachesItsGateWhole(t *testing.T) {
+	text := small + `
+listeners:
+  - name: l
+    listen: 127.0.0.1:1
+    backends: [{url: "http://h:1", weight: 3}, {url: "https://i"}]
+    check: {enabled: true, path: /c, refusal_status: 429}
+    trusted_hops: 2
+    trusted_peers: [10.0.0.0/8]
+    headers: draft03
+    retry_by: address
+    retry_jitter: 3s
+    response_timeout: 7s
+    debug: true
+    on_unknown: allow
+    default: {budget: origin, class: lo}
+    rules:
+      - {match: {method: [GET], path: /a*, host: h, header: {X-A: "1"}, network: ["::/0"]}, budget: origin, class: hi, cost: 2}
+`
+	c, err := Parse("x", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Listeners[0].Gate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := gate.Config{
+		Name:     "l",
+		Backends: []gate.Backend{{URL: &url.URL{Scheme: "http", Host: "h:1"}, Weight: 3}, {URL: &url.URL{Scheme: "https", Host: "i"}, Weight: 1}},
+		Check:    gate.Check{Enabled: true, Path: "/c", RefusalStatus: 429}, TrustedHops: 2,
+		TrustedPeers: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Headers: gate.HeadersDraft03,
+		RetryBy: gate.RetryByAddress, RetryJitter: 3 * time.Second, ResponseTimeout: 7 * time.Second, Debug: true,
+		OnUnknown: gate.UnknownAllow, Default: gate.Target{Budget: "origin", Class: "lo"},
+		Rules: []gate.Rule{{
+			Match: gate.Match{
+				Methods: []string{"GET"}, Path: "/a*", Host: "h", Headers: map[string]string{"X-A": "1"},
+				Network: []netip.Prefix{netip.MustParsePrefix("::/0")},
+			},
+			Target: gate.Target{Budget: "origin", Class: "hi", Cost: 2},
+		}},
+	}
+	if diff := cmp.Diff(want, got, compareAddresses()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Every choice of the file is one of the gate's and the allocator's, and no two
+// are the same.
+func TestEveryChoiceHasItsOwnMeaning(t *testing.T) {
+	distinct(t, Headers("").choices(), func(s string) any { return Headers(s).mode() })
+	distinct(t, OnUnknown("").choices(), func(s string) any { return OnUnknown(s).choice() })
+	distinct(t, RetryBy("").choices(), func(s string) any { return RetryBy(s).choice() })
+	distinct(t, Mode("").choices(), func(s string) any { return Mode(s).rule() })
+	distinct(t, Headroom("").choices(), func(s string) any { return Headroom(s).rule() })
+	distinct(t, Rule("").choices(), func(s string) any { return Rule(s).rule() })
+}
+
+func distinct(t *testing.T, choices []string, meaning func(string) any) {
+	t.Helper()
+	seen := map[any]string{}
+	for _, c := range choices {
+		if other, again := seen[meaning(c)]; again {
+			t.Errorf("%s means the same as %s", c, other)
+		}
+		seen[meaning(c)] = c
 	}
 }
