@@ -13,9 +13,9 @@ const (
 	admittedLeast = 0.8  // admitted, of what the ideal serves, with all nodes up
 	lateMost      = 0.10 // of all offered, sent later than lateAfter
 	lateAfter     = 100 * time.Millisecond
-	spreadMost    = 500 * time.Millisecond // else the short windows test nothing
-	lostMost      = 0.01                   // of a phase's offered, lost with all nodes up
-	pollsLeast    = 0.5                    // of the polls, complete
+	spreadMost    = time.Second // else 10 s windows forgive 10 % too much
+	lostMost      = 0.01        // of a phase's offered, lost with all nodes up
+	pollsLeast    = 0.5         // of the polls, complete
 )
 
 // void lists why the run shows nothing about the budget; nil when it does.
