@@ -57,11 +57,11 @@ func membersPage(members []api.Member) *page {
 		if note == "" && !m.Listed {
 			note = "not in the configuration"
 		}
-		age := millis(m.AgeMillis)
+		age, rtt := millis(m.AgeMillis), millis(m.RTTMillis)
 		if m.Self {
-			age = "-"
+			age, rtt = "-", "-"
 		}
-		rows = append(rows, []string{name, m.Address, first(m.Gossip, "unknown"), yesNo(m.Live), age, millis(m.RTTMillis), fmt.Sprint(m.Weight), view, note})
+		rows = append(rows, []string{name, m.Address, first(m.Gossip, "unknown"), yesNo(m.Live), age, rtt, fmt.Sprint(m.Weight), view, note})
 	}
 	p := &page{}
 	p.table("", []string{"NODE", "ADDRESS", "GOSSIP", "LIVE", ">AGE", ">RTT", ">WEIGHT", "VIEW", "NOTE"}, rows)
