@@ -16,6 +16,8 @@ const (
 	// label and encryption it fits an Ethernet MTU of 1500; see Overhead for
 	// smaller ones.
 	MaxPacket = 1200
+	// MaxLong is the longest packet that can go by stream, in bytes (SendReliable).
+	MaxLong = 64 << 10
 	// MaxState is the longest state blob for push/pull, in bytes. memberlist
 	// silently loses state over 20 MiB; this is far below.
 	MaxState = 1 << 20

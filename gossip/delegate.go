@@ -33,7 +33,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 func (d delegate) NotifyMsg(buf []byte) {
 	g := d.g
 	defer g.recoverForeign()
-	f, ok := g.open(buf, MaxPacket)
+	f, ok := g.open(buf, MaxLong)
 	if !ok {
 		return
 	}
@@ -45,6 +45,10 @@ func (d delegate) NotifyMsg(buf []byte) {
 	case kindLeave:
 		g.peers.leaves(f.from, time.Now())
 	default:
+		if len(f.packet) > MaxPacket { // it would block the relay queue for ever
+			g.metrics.dropped.WithLabelValues(reasonOversize).Inc()
+			return
+		}
 		g.takeRow(&f)
 	}
 }

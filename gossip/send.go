@@ -27,7 +27,7 @@ func (g *Gossip) Overhead() int {
 // (see "Loss" in the package comment). A packet over MaxPacket is counted
 // and refused. packet is not kept.
 func (g *Gossip) Publish(packet []byte, changed bool) {
-	if !g.fits(packet) {
+	if !g.fits(packet, MaxPacket) {
 		return
 	}
 	key, order, keyed := g.cfg.Key(packet)
@@ -83,7 +83,7 @@ func (g *Gossip) sendAll(frame []byte, to []target, via string) {
 // relayed and never counts as a duplicate. The error is ErrOversize,
 // ErrUnknownPeer (also for refused peers) or what the network said.
 func (g *Gossip) SendTo(name string, packet []byte) error {
-	if !g.fits(packet) {
+	if !g.fits(packet, MaxPacket) {
 		return ErrOversize
 	}
 	t, ok := g.peers.find(name)
@@ -101,9 +101,10 @@ func (g *Gossip) SendTo(name string, packet []byte) error {
 }
 
 // SendReliable sends a packet to one live peer over TCP, in the background. What
-// cannot be sent is counted: unknown peer, more than 8 under way, network error.
+// cannot be sent is counted: over MaxLong, unknown peer, more than streamsMax under
+// way, network error.
 func (g *Gossip) SendReliable(name string, packet []byte) {
-	if !g.fits(packet) {
+	if !g.fits(packet, MaxLong) {
 		return
 	}
 	t, ok := g.peers.find(name)
@@ -139,13 +140,13 @@ func (g *Gossip) unicast(packet []byte) []byte {
 	return f.encode()
 }
 
-func (g *Gossip) fits(packet []byte) bool {
-	if len(packet) <= MaxPacket {
+func (g *Gossip) fits(packet []byte, limit int) bool {
+	if len(packet) <= limit {
 		return true
 	}
 	g.metrics.sendFailed.WithLabelValues(reasonOversize).Inc()
 	if ok, suppressed := g.limit.allow("oversize", time.Minute); ok {
-		g.log.Error("packet over the limit is not sent", "bytes", len(packet), "limit", MaxPacket, "suppressed", suppressed)
+		g.log.Error("packet over the limit is not sent", "bytes", len(packet), "limit", limit, "suppressed", suppressed)
 	}
 	return false
 }

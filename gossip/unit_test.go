@@ -477,7 +477,7 @@ func TestPacketsOverTheLimitAreRefused(t *testing.T) {
 	g := quietGossip(t)
 	big := make([]byte, MaxPacket+1)
 	g.Publish(big, true)
-	g.SendReliable("x", big)
+	g.SendReliable("x", make([]byte, MaxLong+1))
 	if err := g.SendTo("x", big); !errors.Is(err, ErrOversize) {
 		t.Errorf("got %v", err)
 	}
@@ -489,10 +489,12 @@ func TestPacketsOverTheLimitAreRefused(t *testing.T) {
 	if got := counter(g.metrics.sendFailed.WithLabelValues(reasonOversize)); got != 4 {
 		t.Errorf("%v counted, want 4", got)
 	}
-	f := frame{kind: kindRow, fingerprint: 42, from: "p", packet: big}
-	delegate{g}.NotifyMsg(f.encode())
-	if got := counter(g.metrics.dropped.WithLabelValues(reasonOversize)); got != 1 {
-		t.Errorf("incoming: %v counted, want 1", got)
+	unicast := frame{kind: kindUnicast, fingerprint: 42, from: "p", packet: make([]byte, MaxLong+1)}
+	row := frame{kind: kindRow, fingerprint: 42, from: "p", packet: big}
+	delegate{g}.NotifyMsg(unicast.encode())
+	delegate{g}.NotifyMsg(row.encode())
+	if got := counter(g.metrics.dropped.WithLabelValues(reasonOversize)); got != 2 {
+		t.Errorf("incoming: %v counted, want 2", got)
 	}
 }
 

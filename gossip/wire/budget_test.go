@@ -10,7 +10,7 @@ import (
 func TestBudgetsPerRow(t *testing.T) {
 	for _, c := range []struct{ n, k, want int }{
 		{0, 2, 0}, {MaxNodes + 1, 2, 0}, {5, 0, 0}, {5, MaxClasses + 1, 0},
-		{1, 2, 58}, {5, 2, 24}, {22, 2, 20}, {22, 64, 2}, {100, 2, 16}, {330, 2, 8}, {1000, 2, 0}, {MaxNodes, 2, 0},
+		{1, 2, 53}, {5, 2, 22}, {22, 2, 18}, {22, 64, 2}, {100, 2, 13}, {330, 2, 5}, {1000, 2, 0}, {MaxNodes, 2, 0},
 	} {
 		if got := BudgetsPerRow(c.n, c.k); got != c.want {
 			t.Errorf("BudgetsPerRow(%d, %d) = %d, want %d", c.n, c.k, got, c.want)

@@ -104,8 +104,9 @@ const (
 // needs every node to know it.
 const (
 	// MaxPacket is the size in bytes up to which a packet may be a datagram:
-	// 1280 (the smallest IPv6 MTU) less IP, UDP, label, encryption and MAC.
-	MaxPacket = 1200
+	// 1280 (the smallest IPv6 MTU) less IP, UDP, label, encryption, MAC and the
+	// frame around a packet, with names of up to 30 bytes.
+	MaxPacket = 1100
 	// MaxLong is the size in bytes up to which a packet is read at all. Between
 	// MaxPacket and MaxLong it can come by stream only.
 	MaxLong = 64 << 10
@@ -132,7 +133,7 @@ const (
 	// MaxBody is the size in bytes of an epoch's body over all its parts.
 	MaxBody = 256 << 10
 	// PartSize is the payload in bytes of every part but the last.
-	PartSize = 1100
+	PartSize = 1000
 )
 
 // Kind says what a packet is.
