@@ -49,8 +49,10 @@ type Verdict struct {
 // the instant now and charges class and budget, or neither. A cost under 1 is
 // refused and counted nowhere: a negative one would mint tokens.
 //
-// A now before the current segment's start counts as that start: a goroutine
-// with a slightly old reading neither gains nor loses.
+// An old reading is paid as of then, by what the bucket held at that instant and
+// nobody has spent since; one before the current segment counts as its start. So
+// a goroutine that was paused between its clock and its decision neither gains
+// nor loses.
 func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
 	v := l.judge(now, class, cost)
 	if v.Reason == Admitted {

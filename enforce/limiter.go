@@ -58,7 +58,7 @@ func (c LimiterConfig) Validate() error {
 		errs = append(errs, fmt.Errorf("burst %v: want a positive duration", c.Burst))
 	}
 	if c.LargestCost < 0 || c.LargestCost > MaxCost {
-		errs = append(errs, fmt.Errorf("largest cost %d: want 1..%d", c.LargestCost, MaxCost))
+		errs = append(errs, fmt.Errorf("largest cost %d: want 1..%d", c.LargestCost, int64(MaxCost)))
 	}
 	if c.Clients > 1<<26 {
 		errs = append(errs, fmt.Errorf("clients %d: want at most %d", c.Clients, 1<<26))
