@@ -512,6 +512,13 @@ func (w *world) round() {
 	}
 }
 
+// rush lets news spread, often, while loans of before are still in use.
+func (w *world) rush() {
+	for range w.rng.IntN(5) {
+		w.round()
+	}
+}
+
 func (w *world) anyone() *process {
 	if len(w.procs) == 0 {
 		return nil
@@ -576,7 +583,7 @@ func (w *world) crashOrRestart() {
 
 // run takes steps random steps or stops at the first violation.
 func (w *world) run(steps int) {
-	edits := []int{0, 0, 3, 12}[w.rng.IntN(4)]
+	edits := []int{0, 1, 3, 8}[w.rng.IntN(4)]
 	crashes := []int{0, 0, 2, 10}[w.rng.IntN(4)]
 	old := []int{0, 5, 20}[w.rng.IntN(3)]
 	force := w.rng.IntN(2) == 0
@@ -619,6 +626,10 @@ func (w *world) run(steps int) {
 		case a < 190:
 			if w.rng.IntN(12) < crashes {
 				w.crashOrRestart()
+				if q := w.anyone(); q != nil && edits > 0 && w.rng.IntN(3) == 0 { // and an operator acts on it
+					w.edit(q, force)
+					w.rush()
+				}
 			}
 		case a < 191:
 			if p != nil && !p.paused {
@@ -627,6 +638,10 @@ func (w *world) run(steps int) {
 		default:
 			if p != nil && w.rng.IntN(12) < edits {
 				w.edit(p, force && w.rng.IntN(2) == 0)
+				if q := w.anyone(); w.rng.IntN(2) == 0 { // two operators at once
+					w.edit(q, force && w.rng.IntN(2) == 0)
+				}
+				w.rush()
 			}
 		}
 		w.check()
