@@ -18,5 +18,6 @@
 //
 // Rates here are float64 requests/s, for people; nothing is decided by them but
 // what to print. Run is called once at a time per process; all goroutines,
-// processes and files it makes are gone when it returns.
+// processes and files it makes are gone when it returns. Killed by kill -9, it leaves
+// only its directory below the temporary one: the kernel ends the children.
 package demo
