@@ -17,6 +17,20 @@ import (
 // stays unused. target is the class-major result of Allocate. It allocates
 // nothing and panics on a wrong length, as that is the caller's own mistake.
 func (a *Allocator) Split(dst []Rate, share Rate, node int, target []Rate) {
+	a.split(dst, share, node, target, false)
+}
+
+// SplitRevocable divides like Split for a node whose classes lend each other
+// unused tokens and take them back at once: between 1 and 2, each class also
+// gets the rest of its base in force, by priority. The target of another class
+// that counts on that base is then met by what the owner leaves unused, and the
+// owner finds its whole base there the moment it wants it, without waiting for
+// a cycle.
+func (a *Allocator) SplitRevocable(dst []Rate, share Rate, node int, target []Rate) {
+	a.split(dst, share, node, target, true)
+}
+
+func (a *Allocator) split(dst []Rate, share Rate, node int, target []Rate, keepBase bool) {
 	if len(dst) != a.k || len(target) != a.n*a.k {
 		panic(fmt.Sprintf("allocator: split of %d classes and %d cells, want %d and %d", len(dst), len(target), a.k, a.n*a.k))
 	}
@@ -27,7 +41,14 @@ func (a *Allocator) Split(dst []Rate, share Rate, node int, target []Rate) {
 		share -= dst[k]
 	}
 	for k := range dst {
-		x := min(target[k*a.n+node]-dst[k], share)
+		if keepBase {
+			x := min(a.base[k*a.n+node]-dst[k], share)
+			dst[k] += x
+			share -= x
+		}
+	}
+	for k := range dst {
+		x := min(max(target[k*a.n+node]-dst[k], 0), share)
 		dst[k] += x
 		share -= x
 	}

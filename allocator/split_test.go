@@ -34,6 +34,30 @@ func TestSplitServesNeedOfBaseFirstThenTargetThenBase(t *testing.T) {
 	}
 }
 
+func TestSplitRevocableLeavesEachClassItsBase(t *testing.T) {
+	s := Spec{Budget: 100, Weights: []int64{1, 1}, Classes: []ClassSpec{{Reservation: 60}, {Reservation: 40}}}
+	a := (&scenario{spec: s}).build(t)
+	target := []Rate{5, 10, 55, 30} // node 0: class 0 idle below its base of 30, class 1 flooded above its base of 20
+	for _, c := range []struct {
+		name  string
+		share Rate
+		want  []Rate
+	}{
+		{"need first", 20, []Rate{5, 15}},
+		{"class 0 its base before class 1 more than its own", 45, []Rate{25, 20}},
+		{"then class 1 up to its target", 60, []Rate{30, 30}},
+		{"all of it", 85, []Rate{30, 55}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := make([]Rate, 2)
+			a.SplitRevocable(got, c.share, 0, target)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestSplitOfANodeWithoutBaseGoesByReservations(t *testing.T) {
 	s := Spec{Budget: 100, Weights: []int64{1, 1}, Classes: []ClassSpec{{Reservation: 60}, {Reservation: 40}}}
 	a := (&scenario{spec: s, ceilings: []Rate{0, 50}}).build(t)
@@ -52,7 +76,8 @@ func TestSplitNeverExceedsTheShareOrACap(t *testing.T) {
 		i := rapid.IntRange(0, a.Nodes()-1).Draw(t, "node")
 		share := magnitude(t, 1<<61, "share")
 		dst := make([]Rate, a.Classes())
-		a.Split(dst, share, i, target)
+		revocable := rapid.Bool().Draw(t, "revocable")
+		a.split(dst, share, i, target, revocable)
 		own := Rate(0)
 		for k, x := range dst {
 			c := k*a.Nodes() + i
@@ -66,7 +91,7 @@ func TestSplitNeverExceedsTheShareOrACap(t *testing.T) {
 		} else if got < share && (a.limits == nil || got < own) {
 			t.Fatalf("split only %d of a share of %d", got, share)
 		}
-		if share == own && !slices.Equal(dst, column(a, target, i)) {
+		if !revocable && share == own && !slices.Equal(dst, column(a, target, i)) {
 			t.Fatalf("a share equal to the target split as %v", dst)
 		}
 	})

@@ -176,7 +176,8 @@ func take(used *atomic.Uint64, ln *line, dt int64, need, reserve uint64) bool {
 // borrow takes need from another class, lowest priority first, but only from
 // what that bucket holds above half its cap. So an owner that wakes up finds at
 // least half its burst and its whole rate, at once: nothing has to be taken
-// back. It returns the class that paid, or -1.
+// back. A bucket too small for that lends when it is full, since what it would
+// get next is lost otherwise. It returns the class that paid, or -1.
 func (l *Limiter) borrow(s *segment, dt int64, class int, need uint64) int {
 	if l.borrows == nil || !l.borrows[class] {
 		return -1
@@ -186,7 +187,7 @@ func (l *Limiter) borrow(s *segment, dt int64, class int, need uint64) int {
 			continue
 		}
 		ln := &s.lines[1+k]
-		if take(&l.cells[1+k].used, ln, dt, need, ln.cap-ln.cap/2) {
+		if need <= ln.cap && take(&l.cells[1+k].used, ln, dt, need, min(ln.cap-ln.cap/2, ln.cap-need)) {
 			return k
 		}
 	}

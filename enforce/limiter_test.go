@@ -633,3 +633,13 @@ func TestSharesMovingBetweenNodesKeepTheBound(t *testing.T) {
 		}
 	})
 }
+
+func TestABucketOfOneRequestLendsOnlyWhenItIsFull(t *testing.T) {
+	l := limiter(enforce.LimiterConfig{Classes: 2, Revocable: true}, perSecond(1, 1))
+	wantDrain(t, l, 10*sec, 1, 2) // its own one and the idle class's
+	wantDrain(t, l, 10*sec+900*ms, 1, 0)
+	wantDrain(t, l, 11*sec+10*ms, 1, 2)
+	// Without lending from a full bucket half of what the node may admit would
+	// be lost; the owner waits for at most one token.
+	wantDrain(t, l, 12*sec+20*ms, 0, 2)
+}

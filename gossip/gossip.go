@@ -33,7 +33,7 @@ const (
 	pokeEvery = 2 * time.Second
 	maxPokes  = 32
 	// maxStreams bounds SendReliable calls in flight.
-	maxStreams      = 64
+	maxStreams   = 64
 	defaultLeave = 2 * time.Second
 )
 

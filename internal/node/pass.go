@@ -141,7 +141,11 @@ func (c *core) install(now int64, g *group) {
 		for _, s := range b.steps {
 			b.plan = appendStep(b.plan, s, len(b.meters))
 			classes := b.plan[len(b.plan)-1].Classes
-			b.alloc.Split(classes, s.Rate, c.pos, b.target)
+			if b.doc.Revocable {
+				b.alloc.SplitRevocable(classes, s.Rate, c.pos, b.target)
+			} else {
+				b.alloc.Split(classes, s.Rate, c.pos, b.target)
+			}
 		}
 		ceiling, from := g.led.Fallback(b.index)
 		b.alloc.Split(b.static, ceiling, c.pos, b.zero)
