@@ -59,7 +59,7 @@ func TestSumStaysWithinTheBudgetUnderEveryFault(t *testing.T) {
 // With memory on disk: after any faults, once all names run and hear one another, everybody is proved
 // in one epoch and capacity reaches the only demand there is.
 func TestAHealedClusterServesTheOnlyDemandInFull(t *testing.T) {
-	for seed := uint64(1); seed <= 30; seed++ {
+	for seed := uint64(1); seed <= 60; seed++ {
 		w := newWorld(seed, 1)
 		w.run(300)
 		w.heal(60)

@@ -209,6 +209,9 @@ func (w *world) start(name NodeID, e *Epoch, bootstrap bool) *process {
 	}
 	w.procs = append(w.procs, p)
 	w.byName[name] = p
+	if bootstrap {
+		w.persist(p) // a first life that leaves no trace would have to be bootstrapped again
+	}
 	w.install(p)
 	return p
 }
