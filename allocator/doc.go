@@ -38,9 +38,11 @@
 //  4. If demand is within the budget and no limit binds, every cell gets what
 //     it asked.
 //  5. The allocation is stateless, and feeding it back as demand returns it
-//     unchanged (without insurance).
+//     unchanged (without insurance, and without preemption on top of lending
+//     or borrowing limits).
 //  6. More own demand never gives a cell less, but for single units of rounding.
-//  7. Renaming locations moves no target by more than 3 units.
+//  7. Renaming locations moves no target by more than 3 units (a ceiling above
+//     a location's base scales the unit that its base may differ by).
 //  8. The same bits on every architecture and build.
 //  9. Under [MaxMin], inflating a report gains nothing.
 //  10. A cycle takes O(KN + K^2), whatever the demand, and allocates nothing.
