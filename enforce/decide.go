@@ -133,13 +133,14 @@ func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
 			s = l.advance(now)
 		}
 		dt := max(now-s.t0, 0)
-		from := class
+		from, keep := class, uint64(0)
 		if !take(&l.cells[1+class].used, &s.lines[1+class], dt, need, 0) {
 			if from = l.borrow(s, dt, class, need); from < 0 {
 				return l.refuse(why(&s.lines[1+class], need, ClassEmpty))
 			}
+			keep = s.lines[1+from].half() // what the owner kept must be worth something
 		}
-		ok := take(&l.cells[0].used, &s.lines[0], dt, need, 0)
+		ok := take(&l.cells[0].used, &s.lines[0], dt, need, keep)
 		// A lowering that came in between is obeyed too (trap 11): the token
 		// goes back, and the new share decides.
 		if ok && l.seg.Load() == s {
@@ -176,8 +177,8 @@ func take(used *atomic.Uint64, ln *line, dt int64, need, reserve uint64) bool {
 // borrow takes need from another class, lowest priority first, but only from
 // what that bucket holds above half its cap. So an owner that wakes up finds at
 // least half its burst and its whole rate, at once: nothing has to be taken
-// back. A bucket too small for that lends when it is full, since what it would
-// get next is lost otherwise. It returns the class that paid, or -1.
+// back. Lending from a full bucket, however small, would leave the owner nothing:
+// under a flood it never gets full again. It returns the class that paid, or -1.
 func (l *Limiter) borrow(s *segment, dt int64, class int, need uint64) int {
 	if l.borrows == nil || !l.borrows[class] {
 		return -1
@@ -187,7 +188,7 @@ func (l *Limiter) borrow(s *segment, dt int64, class int, need uint64) int {
 			continue
 		}
 		ln := &s.lines[1+k]
-		if need <= ln.cap && take(&l.cells[1+k].used, ln, dt, need, min(ln.cap-ln.cap/2, ln.cap-need)) {
+		if take(&l.cells[1+k].used, ln, dt, need, ln.half()) {
 			return k
 		}
 	}

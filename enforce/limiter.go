@@ -29,7 +29,9 @@ type LimiterConfig struct {
 	// node to the bound where rate x Burst is smaller.
 	LargestCost int64
 	// Revocable lets a class whose bucket is empty take another class's tokens
-	// above half of that bucket.
+	// above half of that bucket. Class buckets then hold at least two of
+	// LargestCost, so that the half kept is worth something to its owner; so does
+	// the budget's where two classes or more have a rate.
 	Revocable bool
 	// Lends[k] and Borrows[k] say whether class k takes part in that, on either
 	// side. nil means that every class does.
@@ -110,7 +112,7 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 	l := &Limiter{
 		cells:  make([]cell, 1+cfg.Classes),
 		shadow: cfg.Shadow,
-		shape:  shape{burst: cfg.Burst, largest: max(cfg.LargestCost, 1)},
+		shape:  shape{burst: cfg.Burst, largest: max(cfg.LargestCost, 1), lending: cfg.Revocable},
 	}
 	if cfg.Burst == 0 {
 		l.shape.burst = DefaultBurst

@@ -634,12 +634,38 @@ func TestSharesMovingBetweenNodesKeepTheBound(t *testing.T) {
 	})
 }
 
-func TestABucketOfOneRequestLendsOnlyWhenItIsFull(t *testing.T) {
-	l := limiter(enforce.LimiterConfig{Classes: 2, Revocable: true}, perSecond(1, 1))
-	wantDrain(t, l, 10*sec, 1, 2) // its own one and the idle class's
-	wantDrain(t, l, 10*sec+900*ms, 1, 0)
-	wantDrain(t, l, 11*sec+10*ms, 1, 2)
-	// Without lending from a full bucket half of what the node may admit would
-	// be lost; the owner waits for at most one token.
-	wantDrain(t, l, 12*sec+20*ms, 0, 2)
+// However small the shares: a flood gets all that the owner leaves, and the owner
+// all that it asks for within its rate.
+func TestFloodOnLentTokensNeverStarvesAnOwnerOfSmallShare(t *testing.T) {
+	for _, tc := range []struct{ micro, asks int64 }{
+		{100_000, 1}, {500_000, 1}, {1_000_000, 1}, {1_000_000, 0}, {2_000_000, 1}, {10_000_000, 1},
+	} {
+		rate := allocator.Rate(tc.micro)
+		l := limiter(enforce.LimiterConfig{Classes: 2, Revocable: true}, forever(rate, rate))
+		every := 1_100_000 / tc.micro * sec // just under its rate
+		if every == 0 {
+			every = 1_100_000 * sec / tc.micro
+		}
+		every -= every % ms
+		var asked, got, flood int64
+		length := 400_000_000 / tc.micro * sec
+		for now := int64(0); now < length; now += ms * max(1, 1_000_000/tc.micro) {
+			if l.Decide(now, 1, 1).OK {
+				flood++
+			}
+			if tc.asks > 0 && now > 10*every && now%every == 0 {
+				asked++
+				if l.Decide(now, 0, 1).OK {
+					got++
+				}
+			}
+		}
+		if got < asked {
+			t.Errorf("%d micro/s: owner got %d of %d", tc.micro, got, asked)
+		}
+		// Both classes together earn 800 in this time.
+		if sum := got + flood; sum < 760 || sum > 800 {
+			t.Errorf("%d micro/s: %d admitted in all (owner asks: %d)", tc.micro, sum, tc.asks)
+		}
+	}
 }

@@ -16,10 +16,11 @@ import (
 // walked step by step. It does not decide; it judges decisions, and follows them,
 // so that a borderline case does not make the two drift apart.
 type model struct {
-	burst  time.Duration
-	steps  []enforce.Step
-	now    int64
-	tokens []*big.Rat // [0] the budget, [1+k] class k; in units
+	burst     time.Duration
+	revocable bool
+	steps     []enforce.Step
+	now       int64
+	tokens    []*big.Rat // [0] the budget, [1+k] class k; in units
 	// loss is how many units less than the model the limiter may hold because
 	// it rounds down: under 2^-36 micro-units per ns, and one per decision.
 	loss *big.Rat
@@ -52,8 +53,18 @@ func (m *model) cap(b int) *big.Rat {
 	}
 	c := big.NewRat(int64(r), 1e6)
 	c.Mul(c, big.NewRat(int64(m.burst), 1e9))
-	if one := big.NewRat(1, 1); c.Cmp(one) < 0 {
-		return one
+	least := big.NewRat(1, 1)
+	active := 0
+	for k := range len(m.tokens) - 1 {
+		if m.rate(1+k) > 0 {
+			active++
+		}
+	}
+	if m.revocable && (b > 0 || active >= 2) {
+		least = big.NewRat(2, 1)
+	}
+	if c.Cmp(least) < 0 {
+		return least
 	}
 	return c
 }
@@ -155,10 +166,9 @@ func TestLimiterNeverAdmitsMoreThanTheModelAndRoundsByLittle(t *testing.T) {
 		const classes = 3
 		now := rapid.Int64Range(0, 1e18).Draw(t, "boot")
 		burst := time.Duration(rapid.SampledFrom([]int64{1e8, 1e9, 1e10}).Draw(t, "burst"))
-		l := enforce.NewLimiter(enforce.LimiterConfig{
-			Classes: classes, Burst: burst, Revocable: rapid.Bool().Draw(t, "revocable"),
-		}, now)
 		m := newModel(classes, burst, now)
+		m.revocable = rapid.Bool().Draw(t, "revocable")
+		l := enforce.NewLimiter(enforce.LimiterConfig{Classes: classes, Burst: burst, Revocable: m.revocable}, now)
 		type paid struct {
 			v    enforce.Verdict
 			cost int64
@@ -227,8 +237,8 @@ func (m *model) judge(t *rapid.T, now int64, class int, cost int64, v enforce.Ve
 		if _, ok := m.holds(1+from, cost, reserve); !ok {
 			t.Fatalf("class %d paid %d of %v (reserve %v)", from, cost, m.tokens[1+from], reserve)
 		}
-		if _, ok := m.holds(0, cost, none); !ok {
-			t.Fatalf("budget paid %d of %v", cost, m.tokens[0])
+		if _, ok := m.holds(0, cost, reserve); !ok {
+			t.Fatalf("budget paid %d of %v (reserve %v)", cost, m.tokens[0], reserve)
 		}
 		m.add(1+from, -cost)
 		m.add(0, -cost)

@@ -63,6 +63,9 @@ func (ln *line) at(dt int64) uint64 {
 	return ln.c0 + (hi<<(64-shift) | lo>>shift)
 }
 
+// half returns the tokens that a lender keeps.
+func (ln *line) half() uint64 { return ln.cap - ln.cap/2 }
+
 // point is a line's exact state at one instant.
 type point struct{ credit, frac uint64 }
 
@@ -102,9 +105,32 @@ func (s *segment) points(t int64) []point {
 type shape struct {
 	burst   time.Duration
 	largest int64 // units; the least cap of a bucket that has a rate
+	lending bool  // classes lend tokens to one another
 }
 
-func (sh shape) capOf(r allocator.Rate) uint64 {
+// least returns the smallest cap, in units, that bucket b may have in a step.
+// Where classes lend, half a class's bucket must pay for a request of the owner,
+// and so must what lending leaves in the budget's. Two requests are within the
+// bound: below two, at least as many class buckets are below one.
+func (sh shape) least(st *Step, b int) int64 {
+	if !sh.lending {
+		return sh.largest
+	}
+	active := 0
+	for _, r := range st.Classes {
+		if r > 0 {
+			active++
+		}
+	}
+	if b == 0 && active < 2 {
+		return sh.largest
+	}
+	return 2 * sh.largest
+}
+
+// capOf returns the cap, in micro-units, of a bucket of rate r and at least least
+// units.
+func (sh shape) capOf(r allocator.Rate, least int64) uint64 {
 	if r <= 0 {
 		return 0
 	}
@@ -113,7 +139,7 @@ func (sh shape) capOf(r allocator.Rate) uint64 {
 	if hi < uint64(time.Second) {
 		c, _ = bits.Div64(hi, lo, uint64(time.Second))
 	}
-	return min(max(c, uint64(sh.largest*unit)), capMax)
+	return min(max(c, uint64(least*unit)), capMax)
 }
 
 func slope(r allocator.Rate) uint64 {
@@ -137,7 +163,7 @@ func (sh shape) chain(from []point, t0 int64, steps []Step) *segment {
 			r := st.rateOf(b)
 			s.lines[b] = line{
 				c0: from[b].credit, frac: from[b].frac,
-				mult: slope(r), cap: sh.capOf(r), rate: r,
+				mult: slope(r), cap: sh.capOf(r, sh.least(&st, b)), rate: r,
 			}
 		}
 		if head == nil {
