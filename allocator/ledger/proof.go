@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ErrIncarnation: Restart was given an incarnation that is not above every one
-// known of the own name.
+// ErrIncarnation says that Restart was given an incarnation that is not above
+// every one known of the own name.
 var ErrIncarnation = errors.New("incarnation is not above the highest known")
 
 // bootstrap starts the first life of a name in a new cluster, on the operator's

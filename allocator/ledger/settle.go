@@ -8,12 +8,11 @@ import (
 
 // market is the scratch of one settlement, by roster position.
 type market struct {
-	live         []bool
-	surplus      []allocator.Rate // what a node has above its target
-	need         []allocator.Rate // what a node lacks to its target
-	in, lent     []allocator.Rate
-	loans        [][]position // by lender, sorted by borrower
-	ceil, target []allocator.Rate
+	live     []bool
+	surplus  []allocator.Rate // what a node has above its target
+	need     []allocator.Rate // what a node lacks to its target
+	in, lent []allocator.Rate
+	loans    [][]position // by lender, sorted by borrower
 }
 
 // position is one loan seen in the rows.
