@@ -7,7 +7,6 @@ package allocator
 type moves struct {
 	lent, seized []Rate
 	own          []Rate // by class: own spare used for own deficits
-	insured      Rate   // class 0's spare that went to its insurance
 }
 
 func newMoves(classes int) *moves {

@@ -36,14 +36,6 @@ func TestLaw10AllocateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// passes counts how often selection and water-filling go over the cells.
-func passes(t *testing.T, a *Allocator, demand []Rate) int {
-	t.Helper()
-	a.s.passes = 0
-	run(t, a, demand)
-	return a.s.passes
-}
-
 // A radix selection has no pivot to spoil: the worst input keeps all candidates
 // in one bucket at every digit.
 func TestLaw10SelectionPassesAreBoundedByTheWordWidth(t *testing.T) {

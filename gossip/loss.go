@@ -81,17 +81,17 @@ func (l *pingLoss) streak() int {
 
 // estimate is the share lost one way, in parts per million: a ping is lost on
 // either of two ways, so half of those unanswered.
-func (l *pingLoss) estimate() (lost int, ok bool) {
+func (l *pingLoss) estimate() (lost int) {
 	if l.width < pingMin {
-		return 0, false
+		return 0
 	}
-	return bits.OnesCount32(l.failed) * ppm / l.width / 2, true
+	return bits.OnesCount32(l.failed) * ppm / l.width / 2
 }
 
 // lossy applies the threshold with hysteresis to both estimates.
 func lossy(was bool, rows *rowLoss, pings *pingLoss) (lost int, is bool) {
 	r, _ := rows.estimate()
-	p, _ := pings.estimate()
+	p := pings.estimate()
 	lost = max(r, p)
 	if was {
 		return lost, lost >= lossyUntil

@@ -187,7 +187,7 @@ func TestPingLossCountsHalfAndStreaks(t *testing.T) {
 	for i := range 32 {
 		l.add(i >= 8 && i < 28) // 8 old failures, 4 new
 	}
-	if got, _ := l.estimate(); got != 12*ppm/32/2 {
+	if got := l.estimate(); got != 12*ppm/32/2 {
 		t.Errorf("estimate %d", got)
 	}
 	if got := l.streak(); got != 4 {

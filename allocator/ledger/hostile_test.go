@@ -74,7 +74,7 @@ func TestAnyRowIsHandledAndWhatIsPublishedIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := three(t)
 		reader := startFixture(t, func(c *Config) { c.Self, c.Bootstrap = f.dir.Intern("reader"), true }, f.dir, f.epoch)
-		inc := uint64(incA)
+		var inc uint64
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			f.now += rapid.Int64Range(0, 400*ms).Draw(rt, "dt")
 			got := f.l.Merge(f.now, anyRow(rt, f))

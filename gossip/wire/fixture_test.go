@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -156,7 +157,7 @@ func mustEqualRows(t fataler, from *side, want *ledger.Row, to *side, got *ledge
 func decodeRow(t fataler, from, to *side, packet []byte) *ledger.Row {
 	t.Helper()
 	m, err := to.dec.Decode(packet)
-	if unknown, ok := err.(*UnknownVectorError); ok {
+	if unknown, ok := errors.AsType[*UnknownVectorError](err); ok {
 		answer(t, from, to, to.enc.VectorWanted(unknown.Digest))
 		m, err = to.dec.Decode(packet)
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 )
 
@@ -77,7 +78,7 @@ func TestPacketsOfALaterKindAreSkipped(t *testing.T) {
 
 func TestALaterKindOfAnotherClusterIsForeign(t *testing.T) {
 	_, err := threeNodes().dec.Decode(pack(t, uint64(16), uint64(99), tag^1))
-	if foreign, ok := err.(*ForeignRootError); !ok || foreign.Tag != uint32(tag^1) {
+	if foreign, ok := errors.AsType[*ForeignRootError](err); !ok || foreign.Tag != uint32(tag^1) {
 		t.Errorf("got %v", err)
 	}
 }

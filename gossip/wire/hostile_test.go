@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -462,7 +463,7 @@ func TestARowTooLargeForADatagramIsWholeAndSaysSo(t *testing.T) {
 		r.Sections[0].Loans = append(r.Sections[0].Loans, ledger.Loan{To: ledger.NodeID(i), Amount: 1 << 40})
 	}
 	packet, extra, err := from.enc.Row(r, ep)
-	tooLarge, ok := err.(*TooLargeError)
+	tooLarge, ok := errors.AsType[*TooLargeError](err)
 	if !ok || tooLarge.Size != len(packet) || len(packet) <= MaxPacket {
 		t.Fatalf("%d bytes, error %v", len(packet), err)
 	}

@@ -87,9 +87,6 @@ func (r *reader) rowHeader(h *Header) (marks uint64) {
 	return marks
 }
 
-// rowHeaderFields are the fields that rowHeader reads.
-const rowHeaderFields = 6
-
 func (r *reader) epochID(field string) ledger.EpochID {
 	return ledger.EpochID{Version: r.uint(MaxValue, field), Hash: r.uint(1<<64-1, field)}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -237,7 +238,7 @@ func TestAStrangersUnknownVectorNamesNobody(t *testing.T) {
 	fields := with(atVector, uint64(12345))
 	fields[atNode], fields[atSections] = uint64(3), vars(1<<2, 5, 1)
 	_, err := s.dec.Decode(pack(t, fields...))
-	unknown, ok := err.(*UnknownVectorError)
+	unknown, ok := errors.AsType[*UnknownVectorError](err)
 	if !ok || unknown.Node != -1 || unknown.Digest != 12345 || s.dir.Len() != 3 {
 		t.Errorf("got %+v and %d names", err, s.dir.Len())
 	}
@@ -313,7 +314,7 @@ func TestAVectorThatDoesNotFitComesInPacketsOfItsOwn(t *testing.T) {
 		t.Fatalf("%d vector packets, want 3 for %d bytes", len(extra), 8*n)
 	}
 	_, err = to.dec.Decode(packet)
-	unknown, ok := err.(*UnknownVectorError)
+	unknown, ok := errors.AsType[*UnknownVectorError](err)
 	if !ok || to.dir.Name(unknown.Node) != "pop-000" {
 		t.Fatalf("error %v, want the unknown vector of pop-000", err)
 	}
@@ -405,7 +406,7 @@ func TestAnUnknownEpochIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = to.dec.Decode(packet)
-	unknown, ok := err.(*UnknownEpochError)
+	unknown, ok := errors.AsType[*UnknownEpochError](err)
 	if !ok || unknown.ID != ep.ID {
 		t.Fatalf("error %v, want the unknown epoch", err)
 	}

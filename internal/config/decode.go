@@ -338,8 +338,7 @@ func (d *decoder) leaf(path string, n ast.Node, v reflect.Value) {
 		d.unreadable(d.place(path), path, fmt.Sprintf("%q is a text", text), "remove the quotes")
 		return
 	}
-	if err := setText(v, text); err != nil {
-		bad := err.(*valueError)
+	if bad, ok := errors.AsType[*valueError](setText(v, text)); ok {
 		d.unreadable(d.place(path), path, bad.what, bad.mend)
 	}
 }

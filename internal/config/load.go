@@ -169,8 +169,7 @@ func applyFlags(r *report, c *Config, flags *pflag.FlagSet) {
 // replaces only in so far as the new one is judged on its own.
 func (r *report) assign(s setting, c *Config, text string, from origin) {
 	r.origins[s.path] = from
-	if err := s.set(c, text); err != nil {
-		bad := err.(*valueError)
+	if bad, ok := errors.AsType[*valueError](s.set(c, text)); ok {
 		r.unreadable(from, s.path, bad.what, bad.mend)
 	}
 }

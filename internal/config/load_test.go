@@ -279,7 +279,11 @@ func FuzzLoadNeverPanics(f *testing.F) {
 			}
 			return
 		}
-		for _, fault := range err.(Faults) {
+		faults, ok := errors.AsType[Faults](err)
+		if !ok {
+			t.Fatalf("%T, want Faults", err)
+		}
+		for _, fault := range faults {
 			if fault.Line < 1 || fault.What == "" || fault.Mend == "" {
 				t.Fatalf("a fault without place, text or mend: %+v", fault)
 			}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -93,7 +94,7 @@ func unmarshalText(u encoding.TextUnmarshaler, text string) error {
 	if err == nil {
 		return nil
 	}
-	if known, ok := err.(*valueError); ok {
+	if known, ok := errors.AsType[*valueError](err); ok {
 		return known
 	}
 	// The only such type that is not ours is netip.Prefix.

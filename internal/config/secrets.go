@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -39,8 +40,8 @@ func (c *Config) Secrets() (Secrets, error) {
 	}
 	if file := c.Admin.TokenFile; file != "" {
 		token, err := ReadToken(file)
-		if err != nil {
-			faults = append(faults, err.(Fault))
+		if fault, ok := errors.AsType[Fault](err); ok {
+			faults = append(faults, fault)
 		}
 		s.Token = token
 	}

@@ -63,7 +63,7 @@ func (s *supervisor) start(l launch) (*process, error) {
 	p := &process{name: l.name, done: make(chan struct{})}
 	p.cmd = exec.Command(l.path, l.args...)
 	p.cmd.Env = l.env
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = childAttributes()
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	if l.stdout != nil {
 		p.cmd.Stdout = l.stdout

@@ -85,7 +85,6 @@ type Node struct {
 	watched  atomic.Bool // somebody asked for a snapshot lately
 	last     atomic.Pointer[api.Status]
 	leaving  atomic.Bool
-	frozen   atomic.Bool
 	muted    atomic.Bool // nothing is published any more
 }
 

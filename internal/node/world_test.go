@@ -46,7 +46,6 @@ type host struct {
 	drops   map[string]int      // by reason
 	at      schedule            // as in the shell
 	seen    func(packet []byte) // taps what arrives
-	lives   map[uint64]struct{} // incarnations used
 }
 
 type event struct {

@@ -75,7 +75,7 @@ func (s *socket) Close() error {
 	err := s.UnixListener.Close()
 	s.once.Do(func() {
 		if now, statErr := os.Lstat(s.path); statErr == nil && os.SameFile(now, s.inode) {
-			os.Remove(s.path)
+			_ = os.Remove(s.path) // the listener is closed either way
 		}
 	})
 	return err
@@ -92,7 +92,7 @@ func listenUnix(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin: listen on unix:%s: %w", path, err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	private := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: private, Net: "unix"})
 	if err != nil {

@@ -160,7 +160,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	send := func(data []byte) bool {
 		// One deadline per event: a peer that stops reading frees its place.
-		control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
 		_, err := w.Write(data)
 		return err == nil && control.Flush() == nil
 	}
@@ -253,7 +253,7 @@ func reply(w http.ResponseWriter, status int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(data, '\n'))
+	_, _ = w.Write(append(data, '\n'))
 }
 
 func fail(w http.ResponseWriter, status int, text string) {
