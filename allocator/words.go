@@ -27,7 +27,13 @@ func (e Explanation) Words() []string {
 	say(e.Insurance, "Insurance added %s above its demand.")
 	say(e.Headroom, "Headroom that nobody asked for added %s.")
 	say(e.GivenInClass, "Of its unused base, %s went to other locations in its class.")
-	lines = append(lines, wordsFlows(e.Lent, "Of its unused base, %s was lent to class %s.")...)
+	for _, f := range e.Lent {
+		if f.Class == e.Class { // its insurance is a class of its own, counted as this one
+			lines = append(lines, fmt.Sprintf("Of its unused base, %s went to the insurance of its class.", perSecond(f.Amount)))
+		} else {
+			lines = append(lines, wordsFlows([]Flow{f}, "Of its unused base, %s was lent to class %s.")...)
+		}
+	}
 	say(e.Idle, "Of its unused base, %s went to the headroom of the class.")
 	return append(lines, fmt.Sprintf("Its target is %s: %s", perSecond(e.Target), e.Reason.Words()))
 }
@@ -75,11 +81,24 @@ func (r Reason) Words() string {
 	}
 }
 
-// perSecond formats a rate in units per second, exactly.
+// perSecond formats a rate in units per second for people: exactly below one
+// unit, else to about four digits.
 func perSecond(r Rate) string {
-	whole, part := r/Unit, r%Unit
-	if part == 0 {
-		return strconv.FormatInt(int64(whole), 10) + "/s"
+	decimals := 6
+	switch {
+	case r >= 1000*Unit:
+		decimals = 0
+	case r >= 10*Unit:
+		decimals = 1
+	case r >= Unit:
+		decimals = 2
 	}
-	return fmt.Sprintf("%d.%s/s", whole, strings.TrimRight(fmt.Sprintf("%06d", part), "0"))
+	step := Unit
+	for range decimals {
+		step /= 10
+	}
+	r += step / 2
+	r -= r % step
+	text := fmt.Sprintf("%d.%06d", r/Unit, r%Unit)
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "/s"
 }

@@ -63,6 +63,7 @@ type core struct {
 	dec      *wire.Decoder
 	asked    map[uint64]int64 // vectors asked for, and when; bounded by askedMax
 	answered int64
+	content  []allocator.Rate // scratch of the hashes
 	frozen   bool
 	leaving  bool
 	// packets holds the newest row of every node and group as it arrived, for
@@ -84,7 +85,7 @@ type group struct {
 	published int64 // when, lease clock
 	urgent    bool  // a change over 1 % of base waits to be published
 	saved     uint64
-	digests   recent // own view digests
+	witnesses []witness // by NodeID
 }
 
 // budget is one budget's working state.

@@ -378,3 +378,52 @@ func TestFaultsOfAllKindsNeverBreakTheBudget(t *testing.T) {
 		}
 	}
 }
+
+func TestViewsAgreeUnderNoiseAndDelayAndDisagreeWhenRowsAreMissing(t *testing.T) {
+	w := newWorld(t, 17, fiveNodes)
+	w.delay, w.jitter, w.poisson = 60*time.Millisecond, 40*time.Millisecond, true
+	w.start()
+	for _, h := range w.hosts {
+		h.load[0], h.load[1] = 900, 1500
+	}
+	w.run(10 * time.Second)
+	agreeing := func() (n int) {
+		for _, h := range w.hosts {
+			for _, peer := range w.hosts {
+				if id, _ := h.core.dir.Lookup(peer.name); h != peer && h.core.agrees(w.now, id) {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if got := agreeing(); got != 20 {
+		t.Errorf("%d of 20 pairs agree under noisy demand, want all", got)
+	}
+	// n1 gets nothing of n0 any more: not even by way of others.
+	w.lost = func(from, to *host, row string) bool { return to == w.hosts[1] && row == "n0" }
+	w.run(7 * time.Second)
+	id, _ := w.hosts[2].core.dir.Lookup("n1")
+	if w.hosts[2].core.agrees(w.now, id) {
+		t.Error("n1 allocates without n0's rows, and n2 does not notice")
+	}
+}
+
+func TestNoiseCostsHardlyMoreRowsThanTicks(t *testing.T) {
+	w := newWorld(t, 18, fiveNodes)
+	w.poisson = true
+	w.start()
+	for _, h := range w.hosts {
+		h.load[0], h.load[1] = 600, 3000
+	}
+	w.run(10 * time.Second)
+	for _, h := range w.hosts {
+		h.published = 0
+	}
+	w.run(20 * time.Second)
+	for _, h := range w.hosts {
+		if ticks := 100; h.published > ticks*11/10 {
+			t.Errorf("%s published %d rows in %d ticks of steady, noisy demand", h.name, h.published, ticks)
+		}
+	}
+}

@@ -88,15 +88,14 @@ func (c *core) settle(now int64, g *group) {
 // publish sends the group's next row: what must be durable is saved and the
 // data plane is lowered before the row can leave (rule L4).
 func (c *core) publish(now int64, wallMillis uint64, g *group, changed bool) {
-	digest := c.digest(g)
-	g.digests.add(digest)
-	g.led.SetDigest(digest)
+	g.led.SetDigest(c.digest(g))
 	row := g.led.Publish(now, wallMillis/uint64(c.cfg.tick.Milliseconds()))
 	g.published = now
 	c.install(now, g)
 	if row == nil {
 		return // superseded: nothing is said until the new life
 	}
+	g.witnessOf(c.self).note(ledger.Heard{Inc: row.Inc, Seq: row.Seq}, c.rowHash(row))
 	if g.led.StoredVersion() != g.saved && !c.save() {
 		c.cfg.countDrop("state-not-saved")
 		return
@@ -175,34 +174,6 @@ func appendStep(plan []enforce.Step, s ledger.Step, classes int) []enforce.Step 
 
 func sameStep(a, b enforce.Step) bool {
 	return a.Until == b.Until && a.Total == b.Total && slices.Equal(a.Classes, b.Classes)
-}
-
-// digest condenses what the targets of g were computed from, and the targets,
-// for the display of agreement.
-func (c *core) digest(g *group) uint32 {
-	var parts [][]allocator.Rate
-	for _, b := range c.budgets {
-		if b.group == g {
-			parts = append(parts, b.view.Ceilings, b.view.Demand, b.target)
-		}
-	}
-	return allocator.Digest(parts...)
-}
-
-// recent remembers the last few digests, since rows of one moment meet at
-// different times.
-type recent struct {
-	last [16]uint32
-	n    int
-}
-
-func (r *recent) add(d uint32) {
-	r.last[r.n%len(r.last)] = d
-	r.n++
-}
-
-func (r *recent) has(d uint32) bool {
-	return slices.Contains(r.last[:min(r.n, len(r.last))], d)
 }
 
 // urge makes every group publish as soon as gapMin allows.

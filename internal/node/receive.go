@@ -53,6 +53,7 @@ func (c *core) merge(now int64, row *ledger.Row, packet []byte) {
 	switch outcome := g.led.Merge(now, row); outcome {
 	case ledger.Applied:
 		c.packets[packetKey{row.Node, row.Group}] = slices.Clone(packet)
+		c.compare(now, g, row)
 	case ledger.Stale:
 	case ledger.OwnNameHigher:
 		c.beginAgain(now)

@@ -48,7 +48,7 @@ func (n *Node) snapshot(now int64) {
 		Fingerprint: fmt.Sprintf("%016x", c.epoch.Root), Acked: first.Acked, Active: first.Active == first.Epoch,
 	}
 	s.Ready, s.Reason = n.readiness(first, s.Join)
-	n.members(s, first)
+	n.members(now, s, first)
 	for _, b := range c.budgets {
 		for i, g := range c.groups {
 			if b.group == g {
@@ -135,7 +135,7 @@ func (c *core) freeze(now int64, wallMillis uint64, on bool) {
 }
 
 // members lists the roster, then strangers that gossip knows.
-func (n *Node) members(s *api.Status, l *ledger.Status) {
+func (n *Node) members(now int64, s *api.Status, l *ledger.Status) {
 	known := map[string]gossip.Member{}
 	for _, m := range n.gossip.Members() {
 		known[m.Name] = m
@@ -150,7 +150,7 @@ func (n *Node) members(s *api.Status, l *ledger.Status) {
 		if m.Age >= 0 {
 			x.AgeMillis = millis(m.Age)
 		}
-		x.Agrees = m.Self || m.Live && n.core.groups[0].digests.has(m.Digest)
+		x.Agrees = m.Self || m.Live && n.core.agrees(now, m.Node)
 		if m.Self {
 			x.Gossip, x.Address, x.RTTMillis = "alive", n.gossip.Addr(), 0
 		}

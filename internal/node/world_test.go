@@ -15,37 +15,40 @@ import (
 // world runs the cores of one cluster in virtual time over a network that the
 // test controls. The same seed gives the same run.
 type world struct {
-	t      testing.TB
-	rng    *rand.Rand
-	now    int64
-	queue  events
-	serial int
-	delay  time.Duration
-	jitter time.Duration
-	loss   float64
-	hosts  []*host
-	doc    func() *epoch.Document
-	limit  allocator.Rate
-	peak   allocator.Rate // highest sum of enforced shares seen
-	during func()         // called after every event
+	t       testing.TB
+	rng     *rand.Rand
+	now     int64
+	queue   events
+	serial  int
+	delay   time.Duration
+	jitter  time.Duration
+	loss    float64
+	lost    func(from, to *host, publisher string) bool // further loss, nil for none
+	poisson bool                                        // arrivals are random, not evenly spread
+	hosts   []*host
+	doc     func() *epoch.Document
+	limit   allocator.Rate
+	peak    allocator.Rate // highest sum of enforced shares seen
+	during  func()         // called after every event
 }
 
 // host is one node: its core, its disk and its load.
 type host struct {
-	w       *world
-	name    string
-	core    *core
-	up      bool
-	life    int
-	disk    []ledger.Stored
-	noDisk  bool
-	cut     bool                // packets to and from it are lost
-	stalled bool                // its loop stands still; its data plane does not
-	load    []float64           // units per second, by class
-	owed    []float64           // arrivals not yet drawn
-	drops   map[string]int      // by reason
-	at      schedule            // as in the shell
-	seen    func(packet []byte) // taps what arrives
+	w         *world
+	name      string
+	core      *core
+	up        bool
+	life      int
+	disk      []ledger.Stored
+	published int // rows
+	noDisk    bool
+	cut       bool                // packets to and from it are lost
+	stalled   bool                // its loop stands still; its data plane does not
+	load      []float64           // units per second, by class
+	owed      []float64           // arrivals not yet drawn
+	drops     map[string]int      // by reason
+	at        schedule            // as in the shell
+	seen      func(packet []byte) // taps what arrives
 }
 
 type event struct {
@@ -184,7 +187,11 @@ func (h *host) arrive(span time.Duration) {
 		return
 	}
 	for k := range h.load {
-		h.owed[k] += h.load[k] * span.Seconds()
+		mean := h.load[k] * span.Seconds()
+		if h.w.poisson {
+			mean = poisson(h.w.rng, mean)
+		}
+		h.owed[k] += mean
 		for ; h.owed[k] >= 1; h.owed[k]-- {
 			h.core.budgets[0].limiter.Decide(h.w.now, k, 1)
 		}
@@ -194,6 +201,7 @@ func (h *host) arrive(span time.Duration) {
 // The host is its core's outbox.
 
 func (h *host) Publish(packet []byte, _ bool) {
+	h.published++
 	for _, to := range h.w.hosts {
 		h.w.carry(h, to, append([]byte(nil), packet...))
 	}
@@ -218,6 +226,9 @@ func (h *host) Save(groups []ledger.Stored) error {
 }
 
 func (w *world) carry(from, to *host, packet []byte) {
+	if w.lost != nil && w.lost(from, to, from.name) {
+		return
+	}
 	if from == to || from.cut || to.cut || w.rng.Float64() < w.loss {
 		return
 	}
@@ -293,4 +304,12 @@ func (h *host) share() allocator.Rate {
 		return 0
 	}
 	return h.core.budgets[0].limiter.Share(h.w.now, make([]allocator.Rate, 2))
+}
+
+// poisson draws the number of arrivals whose mean is given.
+func poisson(rng *rand.Rand, mean float64) (n float64) {
+	for t := rng.ExpFloat64(); t < mean; t += rng.ExpFloat64() {
+		n++
+	}
+	return n
 }

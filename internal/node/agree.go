@@ -1,0 +1,132 @@
+package node
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+)
+
+// Agreement is shown to operators; nothing is decided by it.
+//
+// A view is the set of rows a node allocates from, so its digest is the sum of
+// the contents' hashes of those rows. Two nodes almost never hold the same rows
+// at the same moment: some are always under way. But a row says which rows its
+// publisher had heard. So a receiver adds up the hashes of exactly those and
+// compares: equal means that the publisher allocates from the same facts as
+// this node did when it held those rows.
+
+// heardBack is how many rows of each node are remembered for that: seconds, at
+// the highest rate of publication.
+const heardBack = 64
+
+// witness remembers the newest rows of one node in one group.
+type witness struct {
+	rows [heardBack]sighting
+	next int
+	// agreed is when a row of the node last matched, lease clock; 0 for never.
+	agreed int64
+}
+
+type sighting struct {
+	heard ledger.Heard
+	hash  uint32
+}
+
+func (w *witness) note(h ledger.Heard, hash uint32) {
+	w.rows[w.next%heardBack] = sighting{h, hash}
+	w.next++
+}
+
+func (w *witness) find(h ledger.Heard) (uint32, bool) {
+	for i := range w.rows {
+		if w.rows[i].heard == h {
+			return w.rows[i].hash, true
+		}
+	}
+	return 0, false
+}
+
+// witnessOf returns the memory of a node's rows in g.
+func (g *group) witnessOf(id ledger.NodeID) *witness {
+	for int(id) >= len(g.witnesses) {
+		g.witnesses = append(g.witnesses, witness{})
+	}
+	return &g.witnesses[id]
+}
+
+// contentHash condenses what a row brings to the allocation.
+func contentHash(name string, content []allocator.Rate) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	var b [8]byte
+	for _, r := range content {
+		binary.BigEndian.PutUint64(b[:], uint64(r))
+		_, _ = h.Write(b[:])
+	}
+	return h.Sum32()
+}
+
+// rowHash is the hash of a published row's content.
+func (c *core) rowHash(r *ledger.Row) uint32 {
+	c.content = c.content[:0]
+	for i := range r.Sections {
+		c.content = append(c.content, r.Sections[i].Ceiling)
+		c.content = append(c.content, r.Sections[i].Demand...)
+	}
+	return contentHash(c.dir.Name(r.Node), c.content)
+}
+
+// digest is the digest of g's present view, this node's next row included.
+func (c *core) digest(g *group) (sum uint32) {
+	for i, m := range c.epoch.Roster {
+		c.content = c.content[:0]
+		live := false
+		for _, b := range c.budgets {
+			if b.group != g {
+				continue
+			}
+			live = b.view.Live[i]
+			c.content = append(c.content, b.view.Ceilings[i])
+			for k := range b.meters {
+				c.content = append(c.content, b.view.Demand[k*len(b.total)+i])
+			}
+		}
+		if live {
+			sum += contentHash(c.dir.Name(m.ID), c.content)
+		}
+	}
+	return sum
+}
+
+// compare judges the digest of a row that was just merged.
+func (c *core) compare(now int64, g *group, r *ledger.Row) {
+	own := c.rowHash(r)
+	g.witnessOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
+	sum := own
+	for _, m := range c.epoch.Roster {
+		if m.ID == r.Node || !g.led.Live(now, m.ID) || int(m.ID) >= len(r.Heard) {
+			continue
+		}
+		hash, ok := g.witnessOf(m.ID).find(r.Heard[m.ID])
+		if !ok {
+			return // older than remembered, or not arrived here: no word of agreement
+		}
+		sum += hash
+	}
+	if sum == r.Digest {
+		g.witnessOf(r.Node).agreed = now
+	}
+}
+
+// agrees reports whether a peer's rows matched within the last term, in every
+// group.
+func (c *core) agrees(now int64, id ledger.NodeID) bool {
+	for _, g := range c.groups {
+		if at := g.witnessOf(id).agreed; at == 0 || now-at > c.cfg.term.Nanoseconds() {
+			return false
+		}
+	}
+	return true
+}
