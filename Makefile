@@ -5,14 +5,12 @@ GO          ?= go
 BIN         := bin/subak
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS     := -s -w -X main.version=$(VERSION)
-TOOLS       := $(GO) tool -modfile=internal/tools/go.mod
 GOLANGCI    := bin/golangci-lint
 FUZZTIME    ?= 5s
 BENCHTIME   ?= 300ms
-PURE        := ./allocator/... ./enforce ./chaos/bound ./gossip/wire
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test race fuzz-smoke bench golden lint fmt vuln docs-check ci clean
+.PHONY: help setup build demo demo-short test race fuzz-smoke bench golden lint fmt ci clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +36,7 @@ fuzz-smoke: ## each fuzz target for FUZZTIME
 
 bench: ## benchmarks: ns/op, allocs, ns/cell, bytes per row (figures, no verdict on time)
 	@scripts/check.sh bench $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
-	    ./allocator/... ./enforce/... ./gossip/wire/...
+	    ./allocator/... ./enforce/... ./gossip/wire/... ./internal/node
 
 golden: ## golden hashes on amd64 v1, amd64 v3, 386, and arm64 (emulated where possible)
 	@scripts/golden.sh
@@ -53,10 +51,9 @@ fmt: ## format the tree
 	@gofmt -w $$(git ls-files '*.go') && echo "fmt: ok"
 
 ci: setup build lint test race golden fuzz-smoke demo-short ## what CI runs
-	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/...
+	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/node
 	@echo "ci: ok"
 
-.PHONY: demo-short
 demo-short: build ## the demo at a third of its length, plain output
 	@$(BIN) demo --short
 

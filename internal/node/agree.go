@@ -39,10 +39,12 @@ func (w *witness) note(h ledger.Heard, hash uint32) {
 	w.next++
 }
 
+// find looks from the newest row back: that is the one asked for, as a rule.
 func (w *witness) find(h ledger.Heard) (uint32, bool) {
-	for i := range w.rows {
-		if w.rows[i].heard == h {
-			return w.rows[i].hash, true
+	for i := 1; i <= heardBack; i++ {
+		s := &w.rows[(w.next-i+heardBack)%heardBack]
+		if s.heard == h {
+			return s.hash, true
 		}
 	}
 	return 0, false
@@ -105,8 +107,9 @@ func (c *core) compare(now int64, g *group, r *ledger.Row) {
 	own := c.rowHash(r)
 	g.witnessOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
 	sum := own
-	for _, m := range c.epoch.Roster {
-		if m.ID == r.Node || !g.led.Live(now, m.ID) || int(m.ID) >= len(r.Heard) {
+	live := c.budgets[g.first].view.Live // as of the last pass
+	for i, m := range c.epoch.Roster {
+		if m.ID == r.Node || !live[i] || int(m.ID) >= len(r.Heard) {
 			continue
 		}
 		hash, ok := g.witnessOf(m.ID).find(r.Heard[m.ID])

@@ -284,26 +284,28 @@ func (w *world) run(d time.Duration) {
 // check asserts the promise on true values.
 func (w *world) check() {
 	w.t.Helper()
-	var sum allocator.Rate
-	for _, h := range w.hosts {
-		if h.up {
-			sum += h.share()
-		}
-	}
-	w.peak = max(w.peak, sum)
-	if sum > w.limit {
+	for b := range w.hosts[0].core.budgets {
+		var sum allocator.Rate
 		for _, h := range w.hosts {
-			w.t.Logf("%s up %v share %d", h.name, h.up, h.share())
+			if h.up {
+				sum += h.shareOf(b)
+			}
 		}
-		w.t.Fatalf("at %s the enforced shares add up to %d, over the budget of %d", time.Duration(w.now), sum, w.limit)
+		w.peak = max(w.peak, sum)
+		if sum > w.limit {
+			for _, h := range w.hosts {
+				w.t.Logf("%s up %v share %d", h.name, h.up, h.shareOf(b))
+			}
+			w.t.Fatalf("at %s the enforced shares of budget %d add up to %d, over the limit of %d", time.Duration(w.now), b, sum, w.limit)
+		}
 	}
 }
 
-func (h *host) share() allocator.Rate {
-	if h.core == nil {
-		return 0
-	}
-	return h.core.budgets[0].limiter.Share(h.w.now, make([]allocator.Rate, 2))
+// share is what the host enforces of the first budget.
+func (h *host) share() allocator.Rate { return h.shareOf(0) }
+
+func (h *host) shareOf(b int) allocator.Rate {
+	return h.core.budgets[b].limiter.Share(h.w.now, make([]allocator.Rate, 2))
 }
 
 // poisson draws the number of arrivals whose mean is given.
