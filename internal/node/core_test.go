@@ -427,3 +427,38 @@ func TestNoiseCostsHardlyMoreRowsThanTicks(t *testing.T) {
 		}
 	}
 }
+
+func TestAClusterThatLostPowerServesTheWholeBudgetAgain(t *testing.T) {
+	w := newWorld(t, 21, fiveNodes)
+	w.start()
+	w.hosts[0].load[1] = 20_000
+	w.run(3 * time.Second)
+	for _, h := range w.hosts {
+		h.kill()
+	}
+	w.run(10 * time.Millisecond)
+	for _, h := range w.hosts {
+		h.start(false)
+	}
+	took := w.until(5*time.Second, "the busy node has the budget again", func() bool { return w.hosts[0].percent() >= 99 })
+	t.Logf("after %s", took)
+}
+
+func TestARollingRestartNeverLeavesTheBusyNodeBelowTheOthersBases(t *testing.T) {
+	w := newWorld(t, 22, fiveNodes)
+	w.start()
+	w.hosts[0].load[1] = 20_000
+	w.run(3 * time.Second)
+	low := 100.0
+	w.during = func() { low = min(low, w.hosts[0].percent()) }
+	for _, h := range w.hosts[1:] {
+		h.kill()
+		w.run(500 * time.Millisecond)
+		h.start(false)
+		w.until(5*time.Second, h.name+" is back and lends again", func() bool { return w.hosts[0].percent() >= 99 })
+	}
+	// One base at a time is missing, the largest is 32 % of the budget.
+	if low < 67 {
+		t.Errorf("the busy node fell to %.1f %% of the budget", low)
+	}
+}
