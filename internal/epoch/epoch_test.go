@@ -1,0 +1,190 @@
+package epoch
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+)
+
+// document is one budget over nodes of the given weights, in the order given.
+func document(names []string, weights []int64) *Document {
+	d := &Document{Cluster: "edge"}
+	for i, n := range names {
+		d.Nodes = append(d.Nodes, Node{n, weights[i]})
+	}
+	for _, name := range []string{"origin", "egress"} {
+		d.Budgets = append(d.Budgets, Budget{
+			Name: name, Unit: "/s", Burst: time.Second,
+			Spec: allocator.Spec{
+				Budget: 100_000_003, Weights: slices.Clone(weights),
+				Classes: []allocator.ClassSpec{
+					{Name: "high", Reservation: 60_000_001, Lend: allocator.Whole, Borrow: allocator.Unlimited, Protect: allocator.Whole},
+					{Name: "low", Reservation: 40_000_002, Lend: allocator.Whole, Borrow: allocator.Unlimited, Protect: allocator.Whole},
+				},
+			},
+		})
+	}
+	return d
+}
+
+func root(t *testing.T, d *Document) *ledger.Epoch {
+	t.Helper()
+	e, err := Root(d, ledger.NewDirectory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestTheOrderInWhichNodesAreWrittenDoesNotMatter(t *testing.T) {
+	a := root(t, document([]string{"ams", "fra", "sin"}, []int64{1, 2, 3}))
+	b := root(t, document([]string{"sin", "ams", "fra"}, []int64{3, 1, 2}))
+	if a.ID != b.ID || string(a.Body) != string(b.Body) {
+		t.Errorf("ids %v and %v of the same content", a.ID, b.ID)
+	}
+}
+
+func TestFloorsAndCapsMoveWithTheirNodes(t *testing.T) {
+	make := func(names []string, weights []int64, caps []allocator.Rate) *ledger.Epoch {
+		d := document(names, weights)
+		for i := range d.Budgets {
+			d.Budgets[i].Spec.Caps = [][]allocator.Rate{slices.Clone(caps), nil}
+		}
+		return root(t, d)
+	}
+	a := make([]string{"ams", "fra"}, []int64{1, 2}, []allocator.Rate{5_000_000, -1})
+	b := make([]string{"fra", "ams"}, []int64{2, 1}, []allocator.Rate{-1, 5_000_000})
+	if a.ID != b.ID {
+		t.Error("the same caps in another order make another epoch")
+	}
+}
+
+func TestAnyChangeOfWhatNodesMustAgreeOnMakesAnotherEpoch(t *testing.T) {
+	base := root(t, document([]string{"ams", "fra"}, []int64{1, 2}))
+	for what, change := range map[string]func(*Document){
+		"cluster": func(d *Document) { d.Cluster = "other" },
+		"weight":  func(d *Document) { d.Nodes[0].Weight, d.Budgets[0].Spec.Weights[0] = 9, 9 },
+		"burst":   func(d *Document) { d.Budgets[0].Burst = 2 * time.Second },
+		"mode":    func(d *Document) { d.Budgets[0].Spec.Mode = allocator.Paper },
+		"shadow":  func(d *Document) { d.Budgets[1].Shadow = true },
+		"name":    func(d *Document) { d.Budgets[0].Name = "other" },
+	} {
+		d := document([]string{"ams", "fra"}, []int64{1, 2})
+		change(d)
+		if e := root(t, d); e.ID == base.ID {
+			t.Errorf("another %s, the same epoch", what)
+		}
+	}
+}
+
+func TestBasesOfAnEpochAddUpToEachBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "nodes")
+		names, weights := make([]string, n), make([]int64, n)
+		for i := range names {
+			names[i] = string(rune('a'+i%26)) + strings.Repeat("x", i/26)
+			weights[i] = rapid.Int64Range(1, 1_000_000).Draw(t, "weight")
+		}
+		e, err := Root(document(names, weights), ledger.NewDirectory())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range e.Budgets {
+			var sum allocator.Rate
+			for _, r := range b.Base {
+				sum += r
+			}
+			if sum != 100_000_003 {
+				t.Fatalf("bases of %s add up to %d", b.Name, sum)
+			}
+		}
+	})
+}
+
+func TestABodyComesBackAsTheSameEpochUnderItsIDOnly(t *testing.T) {
+	want := root(t, document([]string{"ams", "fra"}, []int64{1, 2}))
+	got, d, err := Decode(want.ID, want.Parent, want.Root, want.Body, nil, ledger.NewDirectory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != want.ID || len(got.Roster) != 2 || len(got.Budgets) != 2 || d.Cluster != "edge" || !slices.Equal(got.Budgets[0].Base, want.Budgets[0].Base) {
+		t.Errorf("got %+v", got)
+	}
+	forged := slices.Clone(want.Body)
+	forged[len(forged)/2] ^= 1
+	if _, _, err := Decode(want.ID, want.Parent, want.Root, forged, nil, ledger.NewDirectory()); err == nil {
+		t.Error("another body passed under the same id")
+	}
+	other := ledger.EpochID{Version: 2, Hash: want.ID.Hash}
+	if _, _, err := Decode(other, want.Parent, want.Root, want.Body, nil, ledger.NewDirectory()); err == nil {
+		t.Error("the body passed under another version")
+	}
+}
+
+// decodeAny is Decode under the id that the body really hashes to, as a hostile
+// peer would send it.
+func decodeAny(body []byte) (*ledger.Epoch, error) {
+	id := ledger.EpochID{Version: 3, Hash: hash(3, ledger.EpochID{}, body)}
+	e, _, err := Decode(id, ledger.EpochID{}, 1, body, nil, ledger.NewDirectory())
+	return e, err
+}
+
+func TestDocumentsThatCannotBeAreRefused(t *testing.T) {
+	for what, change := range map[string]func(*Document){
+		"no nodes":          func(d *Document) { d.Nodes = nil },
+		"no budgets":        func(d *Document) { d.Budgets = nil },
+		"nameless node":     func(d *Document) { d.Nodes[0].Name = "" },
+		"long node name":    func(d *Document) { d.Nodes[1].Name = strings.Repeat("z", 65) },
+		"weight 0":          func(d *Document) { d.Nodes[0].Weight = 0 },
+		"twin nodes":        func(d *Document) { d.Nodes[1].Name = d.Nodes[0].Name },
+		"unsorted budgets":  func(d *Document) { slices.Reverse(d.Budgets) },
+		"nameless budget":   func(d *Document) { d.Budgets[0].Name = "" },
+		"weights missing":   func(d *Document) { d.Budgets[0].Spec.Weights = nil },
+		"no burst":          func(d *Document) { d.Budgets[0].Burst = 0 },
+		"endless burst":     func(d *Document) { d.Budgets[0].Burst = 2 * time.Hour },
+		"budget over total": func(d *Document) { d.Budgets[0].Spec.Budget++ },
+	} {
+		d := document([]string{"ams", "fra"}, []int64{1, 2})
+		d.Canonical()
+		change(d)
+		body, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeAny(body); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+	if _, err := decodeAny(make([]byte, BodyMax+1)); err == nil {
+		t.Error("a body over the limit: accepted")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	d := document([]string{"ams", "fra"}, []int64{1, 2})
+	d.Canonical()
+	body, err := json.Marshal(d)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add([]byte(`{"nodes":[{"name":"a","weight":1}],"budgets":[{"spec":{"Classes":null}}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		e, err := decodeAny(body)
+		if err != nil {
+			return
+		}
+		for _, b := range e.Budgets {
+			if len(b.Base) != len(e.Roster) {
+				t.Fatalf("%d bases for %d nodes", len(b.Base), len(e.Roster))
+			}
+		}
+	})
+}
