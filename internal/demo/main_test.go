@@ -71,7 +71,8 @@ func untilTerminated() {
 
 // helperLaunch is this binary in a role.
 func helperLaunch(role string) launch {
-	return launch{name: role, path: os.Args[0], env: []string{helperEnv + "=" + role}}
+	// A binary built for coverage complains at its end unless it may write.
+	return launch{name: role, path: os.Args[0], env: []string{helperEnv + "=" + role, "GOCOVERDIR=" + os.TempDir()}}
 }
 
 // withSupervisor closes the supervisor at the end of the test.
