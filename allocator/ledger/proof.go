@@ -197,14 +197,18 @@ func (l *Ledger) witnessCandidates() nodeSet {
 	return both
 }
 
-// witnessesNeeded is the quorum: a strict majority of the roster and, before
-// activation, of its parent's, this node not counting for itself, but never more
-// than there are candidates.
+// witnessesNeeded is the quorum, never more than there are candidates, over the
+// roster and, before activation, over its parent's.
 //
-// One witness would do only in a cluster that never forces anybody out. With
-// one, a later forced removal could name this node's former life and the one
-// witness (both statements true), and nobody left would know of this life; a
-// majority cannot be forced out together (E6).
+// A node that remembers needs so many that they and its former life together are
+// half of the roster. With fewer, a later forced removal could name the former
+// life and every witness (all statements true), and nobody left would know of
+// this life; half of a roster cannot be forced out (E6). So two of three nodes,
+// and three of five, bring each other back.
+//
+// A node without memory needs a strict majority. Where it had been a witness
+// itself, at least one member of that majority is the node it vouched for or
+// another of its witnesses, and tells of the life that was forgotten here.
 //
 // A node that remembers and is the only one ever asked needs no witness: nobody
 // could have gone on without it. Without memory it is never proved: it might
@@ -218,11 +222,18 @@ func (l *Ledger) witnessesNeeded(candidates nodeSet) int {
 		}
 		return 1
 	}
-	need := len(l.cur.Roster)/2 + 1
+	need := l.quorum(len(l.cur.Roster))
 	if l.act != l.cur.ID {
-		need = max(need, l.parent.count()/2+1)
+		need = max(need, l.quorum(l.parent.count()))
 	}
 	return min(need, n)
+}
+
+func (l *Ledger) quorum(roster int) int {
+	if l.recovering {
+		return roster/2 + 1
+	}
+	return max(1, (roster-1)/2)
 }
 
 // aloneConcerned reports that nobody else takes part in the current epoch.

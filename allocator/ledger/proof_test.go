@@ -47,9 +47,18 @@ func TestARestartWithDiskKeepsItsCeilingAfterQuarantineAndProof(t *testing.T) {
 		t.Errorf("next event at %d", next)
 	}
 	g.now = g.l.leaseWait(term)
+	g.witnessed(g.epoch, 1)
+	g.wantEnforced(0) // one witness and the former life may both be forced out of five
 	g.witnessed(g.epoch, 2)
-	g.wantEnforced(0) // two of five are no majority
-	g.witnessed(g.epoch, 3)
+	g.wantEnforced(10)
+}
+
+func TestOfThreeNodesOneBringsAnotherBackWhileTheThirdIsDead(t *testing.T) {
+	f := three(t)
+	s := store(t, f.l)
+	g := startFixture(t, func(c *Config) { c.Inc, c.Stored = incA+1, s }, f.dir, f.epoch)
+	g.now = g.l.leaseWait(term)
+	g.witnessed(g.epoch, 1)
 	g.wantEnforced(10)
 }
 

@@ -381,8 +381,7 @@ func TestARestartedNodeIsNotReadyBeforePeersVouchForIt(t *testing.T) {
 		t.Errorf("share %v before anybody vouched, want 0", share)
 	}
 	begin(t, setup{name: "b", dir: t.TempDir(), seed: addr})
-	begin(t, setup{name: "c", dir: t.TempDir(), seed: addr})
-	eventually(t, "ready once a majority vouches", func() bool { ready, _ := again.node.Ready(); return ready })
+	eventually(t, "ready once another of the three vouches", func() bool { ready, _ := again.node.Ready(); return ready })
 }
 
 func TestAPartThatFailsStopsTheNodeWithItsReason(t *testing.T) {

@@ -84,7 +84,7 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 	case l.Quarantine > 0:
 		return false, fmt.Sprintf("quarantine after a restart: loans of the former life run out in %.1f s", l.Quarantine.Seconds())
 	case !l.Proved:
-		return false, "not proved after a restart: waiting until a majority of the nodes has heard of it; check that gossip reaches them"
+		return false, "not proved after a restart: waiting until about half of the other nodes have heard of it; check that gossip reaches them"
 	case join == api.LostPeers && !n.cfg.Admin.ReadyWhenIsolated:
 		return false, "lost all peers, and admin.ready_when_isolated is off"
 	case l.Active != l.Epoch:
