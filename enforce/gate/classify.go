@@ -14,6 +14,7 @@ import (
 type facts struct {
 	method, host, path, uri string
 	header                  http.Header
+	vouched                 bool       // header comes from a peer that may set it
 	client                  netip.Addr // invalid when unknown
 }
 
@@ -65,10 +66,14 @@ func (r *rule) matches(f *facts) bool {
 }
 
 // matches wants every value to match: a client must not be able to add
-// a value beside the one a trusted proxy has set.
+// a value beside the one a trusted proxy has set. From a peer outside
+// TrustedPeers no value matches (lesson O26).
 func (h *headerGlob) matches(f *facts) bool {
 	if h.name == "Host" {
 		return h.want.matches(f.host)
+	}
+	if !f.vouched {
+		return false
 	}
 	values := f.header[h.name]
 	for _, v := range values {
@@ -123,26 +128,21 @@ func (g *glob) matches(s string) bool {
 	return true
 }
 
-// facts reads a request as it stands.
+// facts reads a request as it stands, and says whether the peer's forwarding
+// fields are to be believed.
 func (g *Gate) facts(r *http.Request) (facts, bool) {
-	client, trusted := g.client(r)
-	return facts{
-		method: r.Method, host: bareHost(r.Host), path: cleanPath(r.URL.Path), uri: r.RequestURI,
-		header: r.Header, client: client,
-	}, trusted
-}
-
-// client returns whose request it is, and whether the peer's forwarding fields
-// are to be believed.
-func (g *Gate) client(r *http.Request) (netip.Addr, bool) {
-	var peer netip.Addr
+	f := facts{
+		method: r.Method, host: bareHost(r.Host), path: cleanPath(r.URL.Path), uri: r.RequestURI, header: r.Header,
+	}
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		peer = ap.Addr().Unmap().WithZone("")
+		f.client = ap.Addr().Unmap().WithZone("")
 	}
-	if g.cfg.TrustedHops == 0 || len(g.cfg.TrustedPeers) > 0 && !within(g.cfg.TrustedPeers, peer) {
-		return peer, false
+	f.vouched = len(g.cfg.TrustedPeers) == 0 || within(g.cfg.TrustedPeers, f.client)
+	if !f.vouched || g.cfg.TrustedHops == 0 {
+		return f, false
 	}
-	return fromRight(r.Header["X-Forwarded-For"], g.cfg.TrustedHops, peer), true
+	f.client = fromRight(r.Header["X-Forwarded-For"], g.cfg.TrustedHops, f.client)
+	return f, true
 }
 
 // fromRight walks a forwarding list from its trusted end and returns the entry

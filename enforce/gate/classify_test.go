@@ -108,6 +108,38 @@ func TestRulesMatchWhatTheySay(t *testing.T) {
 	}
 }
 
+// Lesson O26: a forged header from an untrusted peer changes nothing.
+func TestHeaderRulesHoldForTrustedPeersOnly(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		hops    int
+		trusted []netip.Prefix
+		header  string
+		want    string
+	}{
+		{"trusted peer", 1, prefixes("198.51.100.0/24"), "X-Verified", "high"},
+		{"untrusted peer", 1, prefixes("172.16.0.0/12"), "X-Verified", "low"},
+		{"trusted peer without hops", 0, prefixes("198.51.100.0/24"), "X-Verified", "high"},
+		{"untrusted peer without hops", 0, prefixes("172.16.0.0/12"), "X-Verified", "low"},
+		{"any peer by configuration", 0, nil, "X-Verified", "high"},
+		{"the host is part of every request", 1, prefixes("172.16.0.0/12"), "Host", "high"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/never", nil)
+			r.RemoteAddr = "198.51.100.1:1234"
+			r.Host = "1"
+			r.Header.Set("X-Verified", "1")
+			cfg := gate.Config{
+				TrustedHops: tc.hops, TrustedPeers: tc.trusted,
+				Rules: []gate.Rule{{Match: gate.Match{Headers: map[string]string{tc.header: "1"}}}},
+			}
+			if got := classOf(t, cfg, r); got != tc.want {
+				t.Errorf("class %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestFirstRuleThatMatchesDecidesAndCosts(t *testing.T) {
 	w := newWorld(t, 1000, 1000)
 	u := serve(t, w.gate(gate.Config{

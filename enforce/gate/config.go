@@ -27,8 +27,9 @@ type Config struct {
 	// X-Forwarded-For. The client is that many entries from the right; further
 	// left anyone may have written. 0 reads no forwarding header at all.
 	TrustedHops int
-	// TrustedPeers, if not empty, are the only peers that TrustedHops holds
-	// for; from others no forwarding header is read.
+	// TrustedPeers, if not empty, are the only peers that TrustedHops and rules
+	// on headers hold for; from others no forwarding header is read, and a rule
+	// on a header does not match.
 	TrustedPeers []netip.Prefix
 	// Headers selects the quota fields of responses.
 	Headers HeaderMode

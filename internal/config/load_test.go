@@ -197,14 +197,16 @@ listeners:
 
 func TestWarningsNameWhatWillSurprise(t *testing.T) {
 	text := strings.NewReplacer("name: origin, limit: 10/s", "name: origin, limit: 9/s, shadow: true", "name: edge", "name: edge, state: new").Replace(small) +
-		"admin: {listen: \"0.0.0.0:1\", insecure: true}\nlisteners: [{name: l, listen: \"0.0.0.0:2\", trusted_hops: 1, on_unknown: allow, rules: [{match: {path: /x}, budget: origin, class: hi, cost: 10}]}]\n"
+		"admin: {listen: \"0.0.0.0:1\", insecure: true}\nlisteners: [{name: l, listen: \"0.0.0.0:2\", trusted_hops: 1, on_unknown: allow, rules: [{match: {path: /x}, budget: origin, class: hi, cost: 10}]},\n" +
+		"  {name: m, listen: \"0.0.0.0:3\", default: {budget: origin, class: lo}, rules: [{match: {method: [PUT], header: {X-V: \"1\"}}, budget: origin, class: hi}]}]\n"
 	c, err := Parse("x", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Join(c.Warnings(), "\n")
 	for _, want := range []string{
-		"under one request per tick", "not encrypted", "data_dir", "cluster.state is new", "shadow mode", "without limit", "admin.insecure", "cost 10 is more", "add trusted_peers",
+		"under one request per tick", "not encrypted", "data_dir", "cluster.state is new", "shadow mode", "without limit", "admin.insecure", "cost 10 is more", "forge its address; add trusted_peers",
+		"listener m, rule 0 believes headers of any client", "listener m: with trusted_hops 0",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no warning about %q in\n%s", want, said)

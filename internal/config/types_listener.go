@@ -18,11 +18,14 @@ type Listener struct {
 	// Check is the forward-auth door for nginx, Traefik and Caddy.
 	Check Check `yaml:"check"`
 	// TrustedHops is how many proxies in front are believed about the client's
-	// address. Default 0: the address of the connection counts, and what the
-	// client claims does not. One too many lets clients forge their address.
+	// address and, at the check path, about the request that they ask for.
+	// Default 0: the address of the connection counts, a check is judged as it
+	// is, and what the client claims does not count. One too many lets clients
+	// forge their address.
 	TrustedHops int `yaml:"trusted_hops" default:"0"`
 	// TrustedPeers are the networks of those proxies; from other peers no
-	// forwarding header is read at all. Default none: any peer.
+	// forwarding header is read at all, and no rule on a header matches. Default
+	// none: any peer.
 	TrustedPeers []netip.Prefix `yaml:"trusted_peers,omitempty"`
 	// Headers are the rate-limit fields of answers: ietf (RateLimit and
 	// RateLimit-Policy), draft03 (the triple RateLimit-Limit, -Remaining,
@@ -132,7 +135,8 @@ type Match struct {
 	// any.
 	Host string `yaml:"host,omitempty"`
 	// Header maps header names to the pattern each value must fit. Clients can set any
-	// header: use one that your own proxy sets and clears. Default none.
+	// header: use one that your own proxy sets and clears, and name its network
+	// in trusted_peers. Default none.
 	Header map[string]string `yaml:"header,omitempty"`
 	// Network is a list of CIDRs of which one must hold the client's address.
 	// Default any.

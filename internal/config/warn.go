@@ -59,16 +59,29 @@ func (c *Config) warnListener(l *Listener, say func(string, ...any)) {
 	if l.OnUnknown == Allow {
 		say("listener %s lets requests that match no rule pass without limit (on_unknown: allow)", l.Name)
 	}
+	open := len(l.TrustedPeers) == 0 && !l.Listen.Addr().Unmap().IsLoopback()
 	for i, r := range l.Rules {
+		if _, host := r.Match.Header["Host"]; open && len(r.Match.Header) > 0 && !(host && len(r.Match.Header) == 1) {
+			say("listener %s, rule %d believes headers of any client: add trusted_peers, unless clients may choose class %s", l.Name, i, r.Class)
+		}
 		for _, b := range c.Budgets {
 			if b.Name == r.Budget && r.Cost > 1 && r.Cost > over(b.Limit.Rate, b.Burst) {
 				say("listener %s, rule %d: cost %d is more than limit * burst of budget %s; every bucket must hold one such request, so that much more may pass at once", l.Name, i, r.Cost, b.Name)
 			}
 		}
 	}
-	if l.TrustedHops > 0 && len(l.TrustedPeers) == 0 && !l.Listen.Addr().Unmap().IsLoopback() {
+	if l.Check.Enabled && l.TrustedHops == 0 && slices.ContainsFunc(l.Rules, func(r ClassRule) bool { return describes(r.Match) }) {
+		say("listener %s: with trusted_hops 0 rules see the check request itself, not the method, path, host and address that a proxy asks about: set trusted_hops", l.Name)
+	}
+	if l.TrustedHops > 0 && open {
 		say("listener %s believes forwarding headers of any peer: whoever reaches %v directly can forge its address; add trusted_peers", l.Name, l.Listen)
 	}
+}
+
+// describes says whether a match is about what a proxy in front describes to
+// the check path in forwarding headers.
+func describes(m Match) bool {
+	return len(m.Method)+len(m.Network) > 0 || m.Path != "" || m.Host != ""
 }
 
 func (c *Config) warnBudget(b *Budget, say func(string, ...any)) {
