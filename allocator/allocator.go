@@ -234,7 +234,7 @@ func (a *Allocator) measure(demand []Rate) error {
 	for k, j := range a.classIndex {
 		c, d := &a.classes[j], a.row(cells, k)
 		var seen uint64
-		c.met, c.unmet, seen = needs(d, c.base, c.held)
+		c.met, c.unmet, seen = needs(d, c.base)
 		c.spare = c.reserve - c.met
 		all |= seen
 		if a.limits != nil && a.spec.Mode == Paper {
@@ -253,20 +253,18 @@ func (a *Allocator) measure(demand []Rate) error {
 }
 
 // needs sums what the cells need of their own base and beyond it, and ORs the
-// demands together. held is the sum of base. Inlined, the loop would keep its
+// demands together. Inlined, the loop would keep its
 // sums in memory.
 //
 //go:noinline
-func needs(demand, base []Rate, held Rate) (met, unmet Rate, seen uint64) {
+func needs(demand, base []Rate) (met, unmet Rate, seen uint64) {
 	base = base[:len(demand)]
-	all, unused := Rate(0), Rate(0)
+	var all Rate
 	for i, d := range demand {
-		x := d - base[i]
-		unused += x & (x >> 63) // min(0, x), without a branch
+		met += min(d, base[i])
 		all += d
 		seen |= uint64(d)
 	}
-	met = held + unused
 	return met, all - met, seen
 }
 

@@ -120,7 +120,9 @@ func (s *scratch) settle(out []Rate, list []wet, total, sum uint64) (kept int, t
 	whole, part := level(total, sum)
 	round := s.newRounding(part, sum)
 	level := s.level[:len(list)]
-	if round.levels(level, list, whole) {
+	given, late := round.levels(level, list)
+	round.correct(level, given, late)
+	if addWhole(level, list, Rate(whole)) {
 		round.finish(level)
 		for j, c := range list {
 			out[c.cell] += level[j] - c.want
@@ -139,24 +141,29 @@ func (s *scratch) settle(out []Rate, list []wet, total, sum uint64) (kept int, t
 	return kept, taken, weight
 }
 
-// levels sets level[j] to the level of a cell, rounded down, and reports
-// whether all of them want more.
-func (p *rounding) levels(level []Rate, list []wet, whole uint64) (short bool) {
+// levels sets level[j] to the fraction of the level times the weight of a cell,
+// rounded down. What it returns is for correct.
+func (p *rounding) levels(level []Rate, list []wet) (given, late uint64) {
 	level, rem := level[:len(list)], p.s.rem[:len(list)]
-	num, den, r, left, late := p.num, p.den, p.r, p.left, uint64(0)
+	num, den, r := p.num, p.den, p.r
 	for j := range list {
 		w := uint64(list[j].weight)
 		q, _ := bits.Mul64(w, r)
 		rest := w*num - q*den
 		rem[j] = rest
-		left -= q
+		level[j] = Rate(q)
+		given += q
 		late |= den + ^rest
-		level[j] = Rate(q + w*whole)
 	}
-	p.left = left
-	p.correct(level, late)
+	return given, late
+}
+
+// addWhole adds the whole part of the level and reports whether all cells want
+// more than that.
+func addWhole(level []Rate, list []wet, whole Rate) (short bool) {
 	all := Rate(-1)
 	for j := range list {
+		level[j] += list[j].weight * whole
 		all &= level[j] - list[j].want
 	}
 	return all < 0

@@ -34,7 +34,7 @@ func (a *Allocator) shareDeficits(c *class, out, demand, base []Rate, got Rate) 
 	out, base = out[:len(demand)], base[:len(demand)]
 	if got == 0 { // nothing to share: the usual case in a class that lends
 		for i, d := range demand {
-			out[i] = d - excess(d, base[i])
+			out[i] = min(d, base[i])
 		}
 		return
 	}
@@ -43,7 +43,8 @@ func (a *Allocator) shareDeficits(c *class, out, demand, base []Rate, got Rate) 
 		return
 	}
 	round := a.s.newRounding(uint64(got), uint64(c.unmet))
-	round.deficitFloors(out, demand, base)
+	given, late := round.deficitFloors(out, demand, base)
+	round.correct(out, given, late)
 	round.finish(out)
 }
 

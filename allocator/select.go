@@ -1,22 +1,13 @@
 package allocator
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
-
 // Remainders follow the demand that clients make, so an adversary can shape
-// them. The selection is therefore a radix selection: one counting pass over
-// fixed-width digits after the other, most significant first, each over the
-// candidates left by the one before. The number of passes is bounded by the
-// word width whatever the input; there is no pivot to spoil.
+// them. The selection (of more than fewCells; see selectFew) is therefore a
+// radix selection: one counting pass over fixed-width digits after the other,
+// most significant first, each over the candidates left by the one before. The
+// number of passes is bounded by the word width whatever the input; there is no
+// pivot to spoil.
 const (
 	wideBits = 10
-	// Up to narrowCells cells the first digit is narrow and its counts are
-	// bytes, so that clearing and searching them does not cost more than the
-	// cells.
-	narrowCells = 64
-	narrowBits  = 7
 	// Up to smallSet candidates are sorted by insertion.
 	smallSet = 12
 )
@@ -26,16 +17,8 @@ const (
 // chosen before index cut, and those larger than least from cut on. All of rem
 // must be below 2^63; count must be at least 1 and below len(rem).
 func (s *scratch) selectLargest(rem []uint64, count uint64) (least uint64, cut int) {
-	var digit uint64
-	var shift uint
-	var all bool
-	if len(rem) <= narrowCells {
-		shift = 63 - narrowBits
-		digit, count, all = narrowDigit(rem, count)
-	} else {
-		shift = 63 - wideBits
-		digit, count, all = s.wideDigit(rem, shift, count)
-	}
+	const shift = 63 - wideBits
+	digit, count, all := s.wideDigit(rem, shift, count)
 	least = digit << shift
 	if all {
 		return least, len(rem)
@@ -55,36 +38,9 @@ func (s *scratch) selectLargest(rem []uint64, count uint64) (least uint64, cut i
 	panic("allocator: fewer ties than counted")
 }
 
-// narrowDigit finds the top digit, the first of 63 bits, of the count-th largest of at
-// most narrowCells remainders. It returns how many remainders with that digit
+// wideDigit finds the digit, the wideBits bits from shift up, of the count-th
+// largest of rem by that digit. It returns how many remainders with that digit
 // are chosen, and whether those are all of them.
-//
-//go:noinline
-func narrowDigit(rem []uint64, count uint64) (digit, chosen uint64, all bool) {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	var hist [1 << narrowBits]uint8
-	for _, r := range rem {
-		hist[r>>(63-narrowBits)&(1<<narrowBits-1)]++
-	}
-	// Eight buckets at a time from the top: multiplying by ones adds up the
-	// bytes, each sum with those before it. Sums stay below 128.
-	word := 1<<narrowBits - 8
-	counts := binary.BigEndian.Uint64(hist[word:])
-	sums := counts * ones
-	for sums>>56 < count {
-		count -= sums >> 56
-		word -= 8
-		counts = binary.BigEndian.Uint64(hist[word&(1<<narrowBits-1):])
-		sums = counts * ones
-	}
-	reach := (sums | tops) - count*ones // a top bit stays where the sum reaches count
-	at := uint(bits.TrailingZeros64(reach&tops)) &^ 7
-	count -= sums << 8 >> (at & 63) & 0xff
-	return uint64(word) + 7 - uint64(at/8), count, counts>>(at&63)&0xff == count
-}
-
-// wideDigit is narrowDigit for any number of remainders: it looks at wideBits
-// bits from shift up.
 func (s *scratch) wideDigit(rem []uint64, shift uint, count uint64) (digit, chosen uint64, all bool) {
 	s.passes++
 	hist := &s.wide

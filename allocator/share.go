@@ -39,7 +39,7 @@ func LargestRemainder(total Rate, weights []int64) ([]Rate, error) {
 // scratch is the memory the kernels work in, sized once so that a cycle
 // allocates nothing. Nothing in it outlives a kernel call.
 type scratch struct {
-	rem  []uint64 // remainders of the shares being rounded
+	rem  []uint64 // remainders of the shares being rounded; longer, see selectFew
 	pick []uint64 // candidates for the next larger remainder
 	wide [1 << wideBits]uint32
 
@@ -48,14 +48,18 @@ type scratch struct {
 	wet   []wet  // cells still rising in a water-fill
 	level []Rate // and their rounded level
 
+	round rounding // the rounding under way
+
 	passes int // passes over cells by selection and water-filling, for tests of law 10
 }
 
 func newScratch(n int) *scratch {
-	return &scratch{
-		rem: make([]uint64, n), pick: make([]uint64, n), vals: make([]Rate, n),
+	s := &scratch{
+		rem: make([]uint64, (n+7)/8*8), pick: make([]uint64, n), vals: make([]Rate, n),
 		wet: make([]wet, n), level: make([]Rate, n),
 	}
+	s.round.s = s
+	return s
 }
 
 // addShare adds to every out[i] its largest-remainder share of total in
@@ -77,7 +81,8 @@ func (s *scratch) addShare(out, v []Rate, total, sum Rate) {
 		}
 	}
 	round := s.newRounding(t, uint64(sum))
-	round.floors(out, v)
+	given, late := round.floors(out, v)
+	round.correct(out[:len(v)], given, late)
 	round.finish(out[:len(v)])
 }
 
@@ -89,8 +94,9 @@ func (s *scratch) addShare(out, v []Rate, total, sum Rate) {
 // r = floor(num * 2^64 / den), the high word q of x*r is floor(x*num/den) or one
 // less, as x*num/den - x*r/2^64 < x/2^64 < 1. The remainder x*num - q*den,
 // computed modulo 2^64, tells which: it is below 2*den < 2^64. As q is rarely
-// short, the loops only note (in late) that some remainder reached den, and
-// correct repairs those.
+// short, the loops only note (in the top bit of late) that some remainder
+// reached den, and correct repairs those. They return what they gave out rather
+// than write it to left, which keeps their registers to themselves.
 type rounding struct {
 	num, den, r uint64
 	s           *scratch
@@ -99,50 +105,55 @@ type rounding struct {
 
 // newRounding starts to split total over cells whose values add up to sum, with
 // total < sum < 2^63. It scales both by a power of two, and the remainders with
-// them, so that the leading digit of a remainder is at a fixed place.
-func (s *scratch) newRounding(total, sum uint64) rounding {
+// them, so that the leading digit of a remainder is at a fixed place. The
+// rounding stays in the scratch: to copy it right after writing it would stall.
+func (s *scratch) newRounding(total, sum uint64) *rounding {
 	shift := uint(bits.LeadingZeros64(sum)-1) & 63
-	r, _ := bits.Div64(total, 0, sum)
-	return rounding{total << shift, sum << shift, r, s, total}
+	p := &s.round
+	p.num, p.den, p.left = total<<shift, sum<<shift, total
+	p.r, _ = bits.Div64(total, 0, sum)
+	return p
 }
 
-// floors adds the rounded-down share of v[i] to every out[i].
-func (p *rounding) floors(out, v []Rate) {
+// floors adds the rounded-down share of v[i] to every out[i]. What it returns is
+// for correct.
+func (p *rounding) floors(out, v []Rate) (given, late uint64) {
 	out, rem := out[:len(v)], p.s.rem[:len(v)]
-	num, den, r, left, late := p.num, p.den, p.r, p.left, uint64(0)
+	num, den, r := p.num, p.den, p.r
 	for i, x := range v {
 		q, _ := bits.Mul64(uint64(x), r)
 		rest := uint64(x)*num - q*den
 		out[i] += Rate(q)
 		rem[i] = rest
-		left -= q
+		given += q
 		late |= den + ^rest // the top bit is set if rest >= den
 	}
-	p.left = left
-	p.correct(out, late)
+	return given, late
 }
 
 // deficitFloors sets every out[i] to min(demand, base) and the rounded-down
-// share of (demand-base)+.
-func (p *rounding) deficitFloors(out, demand, base []Rate) {
+// share of (demand-base)+. What it returns is for correct.
+func (p *rounding) deficitFloors(out, demand, base []Rate) (given, late uint64) {
 	n := len(demand)
 	out, base, rem := out[:n], base[:n], p.s.rem[:n]
-	num, den, r, left, late := p.num, p.den, p.r, p.left, uint64(0)
+	num, den, r := p.num, p.den, p.r
 	for i, d := range demand {
-		over := excess(d, base[i])
-		q, _ := bits.Mul64(uint64(over), r)
-		out[i] = d - over + Rate(q)
-		rest := uint64(over)*num - q*den
+		met := min(d, base[i])
+		over := uint64(d - met)
+		q, _ := bits.Mul64(over, r)
+		out[i] = met + Rate(q)
+		rest := over*num - q*den
 		rem[i] = rest
-		left -= q
+		given += q
 		late |= den + ^rest
 	}
-	p.left = left
-	p.correct(out, late)
+	return given, late
 }
 
-// correct repairs quotients that are one short, if late says that there are any.
-func (p *rounding) correct(out []Rate, late uint64) {
+// correct accounts for the units given out and repairs quotients that are one
+// short, if late says that there are any.
+func (p *rounding) correct(out []Rate, given, late uint64) {
+	p.left -= given
 	if late>>63 == 0 {
 		return
 	}
@@ -158,6 +169,10 @@ func (p *rounding) correct(out []Rate, late uint64) {
 // finish adds one unit to the cells with the largest remainders.
 func (p *rounding) finish(out []Rate) {
 	if p.left == 0 {
+		return
+	}
+	if len(out) <= fewCells {
+		bumpSet(out, selectFew(p.s.rem, len(out), p.left))
 		return
 	}
 	rem := p.s.rem[:len(out)]
