@@ -171,7 +171,8 @@ type Deps struct {
 	Rand func() uint64
 	// Transport carries requests to backends; nil means a tuned one per backend.
 	Transport http.RoundTripper
-	// Log gets backend failures, at debug level per request; nil discards.
+	// Log gets backend failures: the begin and end of an outage, and at debug
+	// level each request that failed; nil discards.
 	Log *slog.Logger
 }
 

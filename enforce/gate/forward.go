@@ -22,6 +22,9 @@ const (
 	// after each further failure, up to skipMax; any answer ends it.
 	skipMin = time.Second
 	skipMax = 8 * time.Second
+
+	// outageEvery keeps a backend that comes and goes to few lines of log.
+	outageEvery = int64(10 * time.Second)
 )
 
 // pool spreads admitted requests over the backends.
@@ -42,6 +45,8 @@ type backend struct {
 	skip     atomic.Int64 // not to be used before; lease clock
 	inRow    atomic.Int64 // failures without an answer in between
 	failures atomic.Int64
+	said     atomic.Int64 // when an outage was last logged; lease clock, 0 never
+	down     atomic.Bool  // the outage that was logged goes on
 }
 
 func newPool(g *Gate) *pool {
@@ -80,6 +85,9 @@ func (p *pool) newBackend(cfg Backend) *backend {
 			if b.inRow.Load() != 0 {
 				b.inRow.Store(0)
 				b.skip.Store(0)
+			}
+			if b.down.Load() && b.down.CompareAndSwap(true, false) {
+				log.Info("backend answers again", "listener", p.gate.cfg.Name, "backend", b.name)
 			}
 			return nil
 		},
@@ -220,8 +228,12 @@ func (p *pool) failed(b *backend, log *slog.Logger) func(http.ResponseWriter, *h
 		log.Debug("backend failed", "listener", p.gate.cfg.Name, "backend", b.name, "err", err)
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
+			now := p.gate.deps.Now()
 			wait := skipMin << min(b.inRow.Add(1)-1, 3)
-			b.skip.Store(p.gate.deps.Now() + int64(min(wait, skipMax)))
+			b.skip.Store(now + int64(min(wait, skipMax)))
+			if b.outage(now) {
+				log.Warn("backend cannot be reached", "listener", p.gate.cfg.Name, "backend", b.name, "err", err)
+			}
 		}
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() && op == nil {
@@ -230,6 +242,16 @@ func (p *pool) failed(b *backend, log *slog.Logger) func(http.ResponseWriter, *h
 		}
 		problem(w, http.StatusBadGateway, "the backend could not be reached")
 	}
+}
+
+// outage reports whether a failure at now begins an outage worth a line of log.
+func (b *backend) outage(now int64) bool {
+	last := b.said.Load()
+	if b.down.Load() || last != 0 && now-last < outageEvery || !b.said.CompareAndSwap(last, now) {
+		return false
+	}
+	b.down.Store(true)
+	return true
 }
 
 func (p *pool) close() {

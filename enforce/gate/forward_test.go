@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -426,4 +427,38 @@ func TestTLSBackendWithAPathPrefix(t *testing.T) {
 	if e := send(t, "GET", serve(t, g), "/x?y=1").echoed(t); e.URI != "/base/x?y=1" {
 		t.Errorf("backend saw %q", e.URI)
 	}
+}
+
+func TestAnOutageIsLoggedAtItsBeginAndItsEndOnly(t *testing.T) {
+	w := newWorld(t, 1000, 1000)
+	var logged strings.Builder // written by one handler at a time: send waits for each answer
+	backend := serve(t, http.HandlerFunc(echo))
+	o := newOutage(backend)
+	deps := w.deps()
+	deps.Transport, deps.Log = o.transport(), slog.New(slog.NewTextHandler(&logged, nil))
+	g, err := gate.New(gate.Config{
+		Name: "edge", Backends: to(backend), Default: gate.Target{Budget: "origin", Class: "low"},
+	}, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := serve(t, g)
+	wantLines := func(when string, warnings, recoveries int) {
+		t.Helper()
+		send(t, "GET", u, "/")
+		send(t, "GET", u, "/")
+		down, up := strings.Count(logged.String(), "backend cannot be reached"), strings.Count(logged.String(), "backend answers again")
+		if down != warnings || up != recoveries {
+			t.Errorf("%s: %d warnings, %d recoveries; want %d, %d\n%s", when, down, up, warnings, recoveries, logged.String())
+		}
+	}
+	wantLines("down", 1, 0)
+	o.down.Store(false)
+	wantLines("up", 1, 1)
+	o.down.Store(true)
+	wantLines("down again at once: flapping is not worth lines", 1, 1)
+	w.now.Add(int64(10 * time.Second))
+	wantLines("down for longer", 2, 1)
+	o.down.Store(false)
+	wantLines("up again", 2, 2)
 }
