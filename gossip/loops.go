@@ -135,11 +135,25 @@ func (g *Gossip) logRejoin(who string, err error) {
 	if !ok {
 		return
 	}
-	hint := ""
-	if strings.Contains(err.Error(), "EOF") {
-		hint = "it hung up: is it of another cluster, or has it another gossip key?"
+	g.log.Warn("cannot join", "node", who, "error", strings.Join(strings.Fields(err.Error()), " "), "hint", joinHint(err.Error()), "suppressed", suppressed)
+}
+
+// joinHint says what a person can do about a failed contact.
+func joinHint(text string) string {
+	has := func(s string) bool { return strings.Contains(text, s) }
+	switch {
+	case has("EOF"), has("connection reset"):
+		return "it hung up: is it of another cluster, or has it another gossip key?"
+	case has("o installed keys could decrypt"), has("ncryption"), has("encrypted"):
+		return "it has another gossip key, or none: give all nodes the same gossip.keys"
+	case has("resolve "):
+		return "the name has no address now: check gossip.seeds and DNS; it is tried again for ever"
+	case has("connection refused"):
+		return "nothing listens there: is the node up, and is it the port of gossip.listen?"
+	case has("timeout"), has("no route"), has("unreachable"):
+		return "no answer: check the address and firewalls, for UDP and TCP"
 	}
-	g.log.Warn("cannot join", "node", who, "error", strings.Join(strings.Fields(err.Error()), " "), "hint", hint, "suppressed", suppressed)
+	return "it is tried again for ever"
 }
 
 // askPoke asks for contact to a peer believed dead that sends rows.
