@@ -103,7 +103,7 @@ type Class struct {
 	Admitted    uint64  `json:"admitted_total"`
 	Refused     uint64  `json:"refused_total"`
 	Borrowed    uint64  `json:"borrowed_total"` // admitted on another class's unused tokens
-	RefusedRate float64 `json:"refused_rate"`   // over the last second or so
+	RefusedRate float64 `json:"refused_rate"`   // over the last second or two
 }
 
 // Location is one node's column of a budget: per class demand, target.
@@ -114,7 +114,7 @@ type Location struct {
 	Share   float64   `json:"share"` // ceiling - lent + borrowed, by the rows seen
 	Demand  []float64 `json:"demand"`
 	Target  []float64 `json:"target"`
-	Refused []float64 `json:"refused"` // max(0, demand - target): an estimate for others
+	Refused []float64 `json:"refused"` // counted on this node; max(0, demand - target), an estimate, for others
 }
 
 // Loan is one loan seen in the rows.

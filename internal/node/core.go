@@ -104,6 +104,7 @@ type budget struct {
 	demand  []allocator.Rate // own, per class, as published
 	counts  []enforce.Counts
 	before  []enforce.Counts
+	recent  recent
 	steps   []ledger.Step
 	plan    []enforce.Step
 	applied []enforce.Step
@@ -185,6 +186,7 @@ func (c *core) buildBudget(doc *epoch.Budget, at int, now int64) (*budget, error
 		name: doc.Name, doc: doc, alloc: alloc,
 		target: make([]allocator.Rate, k*n), total: make([]allocator.Rate, n), demand: make([]allocator.Rate, k),
 		counts: make([]enforce.Counts, k), before: make([]enforce.Counts, k),
+		recent: newRecent(k, now),
 	}
 	for _, g := range c.groups {
 		if at >= g.first && at < g.first+g.count {

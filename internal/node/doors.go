@@ -36,7 +36,7 @@ func (n *Node) openDoors() error {
 		socket, err := net.Listen("tcp", l.Listen.String())
 		if err != nil {
 			g.Close()
-			return fmt.Errorf("node: listener %q: %w", l.Name, err)
+			return listenFault(fmt.Sprintf("listeners[%d].listen", i), fmt.Errorf("listener %q: %w", l.Name, err))
 		}
 		gates = append(gates, g)
 		n.doors = append(n.doors, &door{l.Name, g, gate.NewServer(l.Listen.String(), g, n.log), socket})
@@ -69,11 +69,14 @@ func (d *door) serve(ctx context.Context) error {
 	return fmt.Errorf("node: listener %q: %w", d.name, err)
 }
 
-// drain stops accepting and waits for requests under way until ctx ends.
-func (d *door) drain(ctx context.Context) {
+// drain stops accepting and waits for requests under way until ctx ends. It
+// reports whether some were cut off.
+func (d *door) drain(ctx context.Context) (cut bool) {
 	if err := d.server.Shutdown(ctx); err != nil {
 		_ = d.server.Close()
+		return true
 	}
+	return false
 }
 
 func (d *door) close() error {

@@ -31,7 +31,11 @@ func (n *Node) leave() {
 	defer cancel()
 	var doors sync.WaitGroup
 	for _, d := range n.doors {
-		doors.Go(func() { d.drain(ctx) })
+		doors.Go(func() {
+			if d.drain(ctx) {
+				n.log.Warn("leaving: requests still under way were cut off", "listener", d.name)
+			}
+		})
 	}
 	doors.Wait()
 }

@@ -64,6 +64,7 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 	if now >= at.state {
 		at.state = now + stateEvery.Nanoseconds()
 		n.gossip.SetState(n.core.state())
+		n.logReadiness(now)
 	}
 	if now >= at.status && n.watched.Load() {
 		at.status = now + statusEvery.Nanoseconds()

@@ -85,6 +85,7 @@ type Node struct {
 	watched  atomic.Bool // somebody asked for a snapshot lately
 	last     atomic.Pointer[api.Status]
 	leaving  atomic.Bool
+	said     *bool       // the readiness logged last; owned by the loop
 	muted    atomic.Bool // nothing is published any more
 }
 
@@ -131,7 +132,7 @@ func (n *Node) openParts(secrets config.Secrets) error {
 		Gatherer: n.reg, Registerer: n.reg, Log: n.log,
 	}, n)
 	if err != nil {
-		return err
+		return listenFault("admin.listen", err)
 	}
 	n.web = admin
 	return n.register()
@@ -186,7 +187,7 @@ func (n *Node) openState(e *ledger.Epoch) ([]ledger.Stored, error) {
 	}
 	dir, err := state.Open(n.cfg.Cluster.DataDir, n.cfg.Cluster.Name, n.cfg.Node.Name)
 	if err != nil {
-		return nil, err
+		return nil, stateFault(err)
 	}
 	n.state = dir
 	var stored []ledger.Stored
@@ -196,7 +197,7 @@ func (n *Node) openState(e *ledger.Epoch) ([]ledger.Stored, error) {
 		n.log.Error("starting without memory; the base comes back when a peer vouches for this node", "err", err)
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, stateFault(err)
 	case !found:
 		return nil, nil
 	}
@@ -220,7 +221,7 @@ func (n *Node) openGossip(keys [][]byte) error {
 		Cluster: n.cfg.Cluster.Name, Name: n.cfg.Node.Name, Listen: c.Listen.String(), Advertise: c.Advertise,
 		Seeds: c.Seeds, Keys: keys, Profile: profile, Fingerprint: n.core.epoch.Root, Key: rowKey,
 	}, n.log, n.reg)
-	return err
+	return listenFault("gossip.listen", err)
 }
 
 // rowKey tells gossip which rows replace each other.

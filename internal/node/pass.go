@@ -15,6 +15,7 @@ func (c *core) sample(now int64) (jumped bool) {
 	for _, b := range c.budgets {
 		b.counts, b.before = b.before, b.counts
 		b.limiter.Counts(b.counts)
+		b.recent.note(now, b.counts)
 		for k, m := range b.meters {
 			rate, jump := m.Update(now, b.counts[k].Offered-b.before[k].Offered)
 			if c.leaving {

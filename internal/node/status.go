@@ -101,6 +101,18 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 	return true, "in the cluster, epoch in force"
 }
 
+// logReadiness says when readiness changes, and why: on the loop.
+func (n *Node) logReadiness(now int64) {
+	var l ledger.Status
+	n.core.groups[0].led.Status(now, &l)
+	ready, reason := n.readiness(&l, n.join())
+	if n.said != nil && *n.said == ready {
+		return
+	}
+	n.said = &ready
+	n.log.Info("readiness", "ready", ready, "reason", reason)
+}
+
 // Ready implements web.Backend.
 func (n *Node) Ready() (bool, string) {
 	s := n.Status()
@@ -122,7 +134,6 @@ func (n *Node) Freeze(on bool) error {
 	if !n.ask(func() { n.core.freeze(n.clock.Now(), wallMillis(), on); n.snapshot(n.clock.Now()) }) {
 		return ErrBusy
 	}
-	n.log.Warn("kill switch", "frozen", on)
 	return nil
 }
 
@@ -196,6 +207,7 @@ func (n *Node) budgetStatus(now int64, b *budget, l *ledger.Status) api.Budget {
 		Name: b.name, Unit: b.doc.Unit, Limit: units(b.doc.Spec.Budget), BurstSeconds: b.doc.Burst.Seconds(),
 		Mode: modeName(b.doc.Spec.Mode), Shadow: b.doc.Shadow, Base: units(led.Base), Ceiling: units(led.Ceiling),
 		Target: units(b.total[n.core.pos]), Lent: units(led.Lent), Borrow: units(led.Borrowed),
+		Loans: []api.Loan{},
 	}
 	shares := make([]allocator.Rate, len(b.meters))
 	s.Share = units(b.limiter.Share(now, shares))
@@ -207,7 +219,7 @@ func (n *Node) budgetStatus(now int64, b *budget, l *ledger.Status) api.Budget {
 		s.Classes = append(s.Classes, api.Class{
 			Name: c.Name, Reservation: units(c.Reservation), Demand: units(demand), Target: units(target), Share: units(shares[k]),
 			Offered: uint64(counts[k].Offered), Admitted: uint64(counts[k].Admitted), Refused: uint64(counts[k].Refused),
-			Borrowed: uint64(counts[k].Borrowed), RefusedRate: max(0, units(demand-shares[k])),
+			Borrowed: uint64(counts[k].Borrowed), RefusedRate: units(b.recent.refused(now, k, counts)),
 		})
 	}
 	n.cells(&s, b, l)
@@ -241,7 +253,11 @@ func (n *Node) cells(s *api.Budget, b *budget, l *ledger.Status) {
 			demand, target := units(b.view.Demand[k*nodes+i]), units(b.target[k*nodes+i])
 			c.Demand = append(c.Demand, demand)
 			c.Target = append(c.Target, target)
-			c.Refused = append(c.Refused, max(0, demand-target))
+			refused := max(0, demand-target)
+			if i == n.core.pos {
+				refused = s.Classes[k].RefusedRate
+			}
+			c.Refused = append(c.Refused, refused)
 			s.SumDemand += demand
 		}
 		s.SumShare += c.Share

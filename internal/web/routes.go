@@ -132,7 +132,7 @@ func (s *Server) serveFreeze(on bool) http.HandlerFunc {
 			fail(w, http.StatusInternalServerError, err.Error())
 			return
 		}
-		s.log.Info("kill switch", "frozen", on, "from", r.RemoteAddr)
+		s.log.Warn("kill switch", "frozen", on, "from", r.RemoteAddr)
 		s.hub.nudge()
 		reply(w, http.StatusOK, api.Frozen{Frozen: on})
 	}
