@@ -32,30 +32,21 @@ func selectFew(rem []uint64, n int, count uint64) (chosen uint64) {
 	var p6, p5, p4, p3, p2, p1, p0 uint64
 	// One word holds the digits, bits 56 to 62, of 8 cells, one in each byte.
 	// In the planes byte j, bit g is cell 8g+j: so the bits of one word go to
-	// their planes together, rotated into place.
-	mask := uint64(lowBits)
-	for at := 0; at < n; at += 8 {
+	// their planes together, and move up as the words before it follow.
+	for at := (n - 1) / 8 * 8; at >= 0; at -= 8 {
 		r := (*[8]uint64)(rem[at:])
 		w := r[0]>>56 | r[1]>>56<<8 | r[2]>>56<<16 | r[3]>>56<<24 |
 			r[4]>>56<<32 | r[5]>>56<<40 | r[6]>>56<<48 | r[7]>>56<<56
 		if at+8 > n {
 			w &= 1<<(n%8*8) - 1
 		}
-		w = bits.RotateLeft64(w, at/8)
-		p0 |= w & mask
-		w = bits.RotateLeft64(w, -1)
-		p1 |= w & mask
-		w = bits.RotateLeft64(w, -1)
-		p2 |= w & mask
-		w = bits.RotateLeft64(w, -1)
-		p3 |= w & mask
-		w = bits.RotateLeft64(w, -1)
-		p4 |= w & mask
-		w = bits.RotateLeft64(w, -1)
-		p5 |= w & mask
-		w = bits.RotateLeft64(w, -1)
-		p6 |= w & mask
-		mask <<= 1
+		p6 = p6*2 + w>>6&lowBits
+		p5 = p5*2 + w>>5&lowBits
+		p4 = p4*2 + w>>4&lowBits
+		p3 = p3*2 + w>>3&lowBits
+		p2 = p2*2 + w>>2&lowBits
+		p1 = p1*2 + w>>1&lowBits
+		p0 = p0*2 + w&lowBits
 	}
 	s := halving{open: ^uint64(0), count: int64(count)}
 	s = s.by(p6).by(p5).by(p4).by(p3).by(p2).by(p1).by(p0)
