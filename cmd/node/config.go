@@ -44,7 +44,7 @@ write instead. The environment and flags count as for subak run. Several files
 are read one over the other.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(p.files(args)) == 0 {
-				return errNoConfig
+				return fmt.Errorf("%w: write it after the command, or set %s", errNoConfig, envConfig)
 			}
 			return nil
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,12 @@ func (p *program) explainCommand() *cobra.Command {
 without NODE, on the node that answers.`,
 		Example: `  subak explain origin confirmed
   subak explain origin uncleared fra`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 || len(args) > 3 {
+				return errors.New("name a BUDGET and a CLASS, and a NODE if you like")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			node := first(append(args[2:], "")...)
 			return a.ask(cmd.Context(), func(ctx context.Context, c *api.Client) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	stdlog "log"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"subak/internal/api"
+	"subak/internal/config"
 )
 
 func TestMain(m *testing.M) {
@@ -210,7 +212,7 @@ func TestFailuresHaveACodeAndAreSaidOnceWithAMend(t *testing.T) {
 		{"no such command", []string{"stauts"}, exitUsage, []string{"unknown command", "status", "mend: see subak --help"}},
 		{"no such subcommand", []string{"config", "chek"}, exitUsage, []string{"unknown command", "mend: see subak config --help"}},
 		{"no such flag", []string{"status", "--jsn"}, exitUsage, []string{"unknown flag: --jsn", "mend: see subak status --help"}},
-		{"too few words", []string{"explain", "origin"}, exitUsage, []string{"between 2 and 3 arg", "mend: see subak explain --help"}},
+		{"too few words", []string{"explain", "origin"}, exitUsage, []string{"name a BUDGET and a CLASS", "mend: see subak explain --help"}},
 		{"no file to check", []string{"config", "check"}, exitUsage, []string{"no configuration file is named", "mend: "}},
 		{"no file to run", []string{"run"}, exitUsage, []string{"no configuration file is named", "mend: name it by --config"}},
 		{"a file to run that is not there", []string{"run", "-c", "/nonexistent"}, exitBroken, []string{"1 fault:", "/nonexistent:1: cannot be read", "mend: "}},
@@ -325,9 +327,22 @@ func TestKeysAreLongAndDifferent(t *testing.T) {
 	}
 }
 
+// What libraries print must not break a log of JSON lines.
+func TestTheStandardLoggerWritesIntoOurs(t *testing.T) {
+	was, flags := stdlog.Writer(), stdlog.Flags()
+	defer func() { stdlog.SetOutput(was); stdlog.SetFlags(flags) }()
+	var buf bytes.Buffer
+	adoptStandardLog(newLogger(&buf, config.Log{Level: "info", Format: "json"}))
+	stdlog.Print("unsolicited response")
+	var line struct{ Level, Msg string }
+	if err := json.Unmarshal(buf.Bytes(), &line); err != nil || line.Level != "WARN" || line.Msg != "unsolicited response" {
+		t.Errorf("got %q, %v", buf.String(), err)
+	}
+}
+
 func TestFiguresAreShortAndPlain(t *testing.T) {
 	cases := []struct{ got, want string }{
-		{rate(19999.7, "/s"), "20,000/s"}, {rate(6.25, "/s"), "6.2/s"}, {rate(0.3, "/s"), "0.3/s"}, {rate(0, "/s"), "0/s"},
+		{rate(19999.7, "/s"), "20,000/s"}, {rate(6.25, "/s"), "6.2/s"}, {rate(0.3, "/s"), "0.3/s"}, {rate(0, "/s"), "0/s"}, {rate(1.2e-5, "/s"), "<0.001/s"},
 		{rate(-1, "/s"), "-"}, {rate(12.5e6, "B/s"), "12.5 MB/s"}, {rate(0.3, "B/s"), "0.3 B/s"}, {rate(math.Inf(1), "/s"), "?"},
 		{span(0.25), "250ms"}, {span(1), "1s"}, {span(75), "1m15s"}, {span(11520), "3h12m"}, {span(1e6), "11d13h"}, {span(-1), "?"},
 		{millis(-1), "-"}, {millis(6.53), "6.5ms"}, {millis(162), "162ms"}, {millis(93000), "1m33s"},

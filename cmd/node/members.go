@@ -40,6 +40,14 @@ nodes take part in the sharing. AGE is that of the newest news.`,
 	return cmd
 }
 
+// refusedWords says what is meant by the reason why a peer's rows are refused.
+func refusedWords(reason string) string {
+	if reason == "fingerprint" {
+		return "other nodes or budgets in its configuration"
+	}
+	return reason
+}
+
 func membersPage(members []api.Member) *page {
 	var rows [][]string
 	for i := range members {
@@ -53,8 +61,11 @@ func membersPage(members []api.Member) *page {
 		case !m.Agrees:
 			view = "OTHER"
 		}
-		note := m.Refused
-		if note == "" && !m.Listed {
+		note := ""
+		switch {
+		case m.Refused != "":
+			note = "refused: " + refusedWords(m.Refused)
+		case !m.Listed:
 			note = "not in the configuration"
 		}
 		age, rtt := millis(m.AgeMillis), millis(m.RTTMillis)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 
@@ -16,10 +17,18 @@ import (
 // startNode runs a node until ctx ends.
 func startNode(ctx context.Context, p *program, cfg *config.Config) error {
 	log := newLogger(p.err, cfg.Log)
+	adoptStandardLog(log)
 	for _, w := range cfg.Warnings() {
 		log.Warn(w)
 	}
 	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version})
+}
+
+// adoptStandardLog sends what libraries print by the standard logger, such as
+// net/http about a backend that breaks the protocol, into ours.
+func adoptStandardLog(log *slog.Logger) {
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer())
 }
 
 func newLogger(w io.Writer, c config.Log) *slog.Logger {

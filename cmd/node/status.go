@@ -136,7 +136,7 @@ func viewWords(s *api.Status) []string {
 		m := &s.Members[i]
 		switch {
 		case m.Refused != "":
-			refused = append(refused, fmt.Sprintf("%s (%s)", m.Name, m.Refused))
+			refused = append(refused, fmt.Sprintf("%s (%s)", m.Name, refusedWords(m.Refused)))
 		case !m.Listed:
 			strangers = append(strangers, m.Name)
 		case !m.Live && !m.Self:

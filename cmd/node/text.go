@@ -92,6 +92,8 @@ func number(x float64) string {
 		return humanize.Comma(int64(math.Round(x)))
 	case x >= 1:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0")
+	case x < 0.001 && x > 0: // a demand that dies away by halves
+		return "<0.001"
 	}
 	return fmt.Sprintf("%.3g", x)
 }
