@@ -25,7 +25,8 @@ const (
 // must be a multiple of 8; what it holds from n on does not matter.
 //
 // It takes O(n) steps, and O(n^2) if remainders agree in their first 7 bits but
-// differ from each other; n being at most fewCells, that too is a constant.
+// differ from each other; n being at most fewCells, that too is a constant, and
+// no more than the radix passes of selectLargest take over as many such cells.
 //
 //go:noinline
 func selectFew(rem []uint64, n int, count uint64) (chosen uint64) {
