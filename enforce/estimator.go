@@ -161,9 +161,9 @@ func (e *Estimator) jump() bool {
 func (e *Estimator) unlikely(x interval) bool {
 	want := countOf(e.est, x.ns)
 	off := abs(x.units*ppm - want)
-	// sigma^2 = dispersion x (mean + 1): the 1 keeps a single request after
-	// a long silence from looking like a miracle.
-	hi, lo := bits.Mul64(uint64(e.disp), uint64(want+ppm))
+	// sigma^2 = dispersion x (mean + dispersion): the latter is about one request
+	// and keeps a single one after a long silence from looking like a miracle.
+	hi, lo := bits.Mul64(uint64(e.disp), uint64(want)+uint64(e.disp))
 	sigma := int64(isqrt(hi, lo))
 	return off > 4*sigma && off > mulPPM(want, e.cfg.JumpPPM)
 }

@@ -192,6 +192,44 @@ func TestDearRequestsDoNotLookLikeJumps(t *testing.T) {
 	}
 }
 
+// Bytes and dear requests come in lumps, fewer than intervals: the size of a lump
+// is no rate, and neither is the silence after it.
+func TestLumpsFewerThanIntervalsAreMeteredByTheirMean(t *testing.T) {
+	for _, tc := range []struct {
+		perSecond float64
+		cost      int64
+		poisson   bool
+	}{
+		{10, 1_000_000, false}, {10, 1_000_000, true}, {3, 100, false}, {3, 100, true}, {5, 5, true}, {1, 1_000_000, true}, {10, 1, true},
+	} {
+		e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(7)
+		mean, n, jumps := 0.0, 0, 0
+		sent := 0.0
+		for now := int64(0); now < 60*sec; now += sub {
+			var units int64
+			if tc.poisson {
+				units = a.until(now, tc.perSecond, tc.cost)
+			} else if due := float64(now) / 1e9 * tc.perSecond; due >= sent+1 {
+				sent++
+				units = tc.cost
+			}
+			got, jumped := e.Update(now, units)
+			if now < int64(40/tc.perSecond*1e9) { // the size of a lump has to be learned
+				continue
+			}
+			mean += float64(got) / 1e6
+			n++
+			if jumped {
+				jumps++
+			}
+		}
+		want := tc.perSecond * float64(tc.cost)
+		if off := math.Abs(mean/float64(n)-want) / want; off > 0.25 || jumps > 8 {
+			t.Errorf("%+v: off by %.0f %%, %d jumps", tc, 100*off, jumps)
+		}
+	}
+}
+
 func TestModerateStepIsFollowedWithinASecond(t *testing.T) {
 	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(11)
 	now := int64(0)
