@@ -86,6 +86,7 @@ type Node struct {
 	last     atomic.Pointer[api.Status]
 	leaving  atomic.Bool
 	said     *bool       // the readiness logged last; owned by the loop
+	unsaved  time.Time   // when it was logged last that saving fails; zero while it works; owned by the loop
 	muted    atomic.Bool // nothing is published any more
 }
 

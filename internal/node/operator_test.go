@@ -71,3 +71,28 @@ func TestTheLogSaysWhenReadinessChangesAndWhy(t *testing.T) {
 		return strings.Contains(a.logged.String(), `msg=readiness ready=false reason="quarantine after a restart`)
 	})
 }
+
+// A full disk is told once, not at every tick, and shows in the readiness.
+func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	a := begin(t, setup{name: "a", dir: dir})
+	saved := filepath.Join(dir, "state.json")
+	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	eventually(t, "state is on disk", func() bool { return exists(saved) })
+	away := dir + ".away"
+	if err := os.Rename(dir, away); err != nil {
+		t.Fatal(err)
+	}
+	a.node.ask(func() { a.node.core.groups[0].saved++ }) // as if the memory had changed
+	eventually(t, "readiness says why", func() bool {
+		ready, reason := a.node.Ready()
+		return ready && strings.Contains(reason, "cannot be saved")
+	})
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is saved again", func() bool { return strings.Contains(a.logged.String(), "is saved again") })
+	if n := strings.Count(a.logged.String(), "cannot save the durable state"); n != 1 {
+		t.Errorf("said %d times, want once\n%s", n, a.logged.String())
+	}
+}

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"subak/allocator/ledger"
 	"subak/gossip"
 	"subak/gossip/wire"
@@ -47,8 +49,20 @@ func (s sender) Save(st []ledger.Stored) error {
 		return nil
 	}
 	err := s.n.state.Save(st)
-	if err != nil {
-		s.n.log.Error("cannot save the durable state; no row leaves until it is saved", "err", err)
-	}
+	s.n.logSaving(err)
 	return err
+}
+
+// logSaving says once that the durable state cannot be saved, again each minute,
+// and when it is over.
+func (n *Node) logSaving(err error) {
+	switch {
+	case err == nil && n.unsaved.IsZero():
+	case err == nil:
+		n.unsaved = time.Time{}
+		n.log.Info("the durable state is saved again")
+	case time.Since(n.unsaved) >= time.Minute:
+		n.unsaved = time.Now()
+		n.log.Error("cannot save the durable state; no row leaves until it is saved: free the disk of cluster.data_dir", "err", err)
+	}
 }

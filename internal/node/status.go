@@ -87,6 +87,8 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 		return false, "not proved after a restart: waiting until about half of the other nodes have heard of it; check that gossip reaches them"
 	case join == api.LostPeers && !n.cfg.Admin.ReadyWhenIsolated:
 		return false, "lost all peers, and admin.ready_when_isolated is off"
+	case !n.unsaved.IsZero():
+		return true, "serving on the own base, unseen by the others: the durable state cannot be saved, so no row leaves; free the disk of cluster.data_dir"
 	case l.Active != l.Epoch:
 		return true, "serving on the ceiling of the epoch before: the present one is not in force everywhere yet"
 	case n.core.frozen:
