@@ -354,3 +354,12 @@ func TestFiguresAreShortAndPlain(t *testing.T) {
 		}
 	}
 }
+
+func TestLiveNodesOutsideThePoolAreNamed(t *testing.T) {
+	s := api.Status{Node: "a", Budgets: []api.Budget{{Cells: []api.Location{
+		{Node: "a", Live: true}, {Node: "b", Live: true}, {Node: "c"}, {Node: "d", Live: true, Ceiling: 1},
+	}}}}
+	if got := outside(&s); len(got) != 1 || got[0] != "b" {
+		t.Errorf("got %v, want b: live, without a ceiling, not the one that is asked", got)
+	}
+}

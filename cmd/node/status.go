@@ -155,7 +155,20 @@ func viewWords(s *api.Status) []string {
 	if s.Digests > 1 {
 		head = fmt.Sprintf("DIFFER: %d views, normal for a tick or two; %d of %d nodes live", s.Digests, live, listed)
 	}
-	return []string{head, labelled("other view", differ), labelled("not live", gone), labelled("refused", refused), labelled("not in the configuration", strangers)}
+	return []string{head, labelled("other view", differ), labelled("not live", gone), labelled("outside the pool, frozen or just restarted", outside(s)), labelled("refused", refused), labelled("not in the configuration", strangers)}
+}
+
+// outside names the live nodes that bring nothing to the pool of some budget;
+// what such a node enforces by itself is not in the sums.
+func outside(s *api.Status) (names []string) {
+	for i := range s.Budgets {
+		for _, c := range s.Budgets[i].Cells {
+			if c.Live && c.Ceiling == 0 && c.Node != s.Node && !slices.Contains(names, c.Node) {
+				names = append(names, c.Node)
+			}
+		}
+	}
+	return names
 }
 
 // labelled is empty without names.

@@ -110,8 +110,8 @@ type Class struct {
 type Location struct {
 	Node    string    `json:"node"`
 	Live    bool      `json:"live"`
-	Ceiling float64   `json:"ceiling"`
-	Share   float64   `json:"share"` // ceiling - lent + borrowed, by the rows seen
+	Ceiling float64   `json:"ceiling"` // 0 for another node that is outside the pool: frozen, or without a base after a restart
+	Share   float64   `json:"share"`   // ceiling - lent + borrowed, by the rows seen
 	Demand  []float64 `json:"demand"`
 	Target  []float64 `json:"target"`
 	Refused []float64 `json:"refused"` // counted on this node; max(0, demand - target), an estimate, for others

@@ -53,6 +53,12 @@ func (c *core) explain(now int64, budgetName, class, node string) (api.Explanati
 		b.limiter.Share(now, shares)
 		e.Share = units(shares[k])
 	}
+	switch {
+	case i == c.pos && c.frozen:
+		e.Words = append(e.Words, "This node is frozen: it keeps to its own base and takes no part in the allocation.")
+	case b.view.Live[i] && b.view.Ceilings[i] == 0:
+		e.Words = append(e.Words, "This node brings nothing to the pool: it is frozen, or was restarted and has no base yet. What it enforces by itself does not show here.")
+	}
 	if !b.view.Live[i] {
 		e.Words = append(e.Words, "This node has not been heard lately, so its base is left alone and its demand is unknown.")
 	}

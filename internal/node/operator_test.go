@@ -96,3 +96,24 @@ func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
 		t.Errorf("said %d times, want once\n%s", n, a.logged.String())
 	}
 }
+
+// A frozen node is live and brings nothing; nobody should have to guess why.
+func TestAFrozenNodeIsExplainedEverywhere(t *testing.T) {
+	nodes := cluster(t)
+	if err := nodes[0].node.Freeze(true); err != nil {
+		t.Fatal(err)
+	}
+	said := func(at *live, want string) func() bool {
+		return func() bool {
+			e, err := at.node.Explain("origin", "low", "a")
+			return err == nil && strings.Contains(strings.Join(e.Words, " "), want)
+		}
+	}
+	eventually(t, "it says so itself", said(nodes[0], "This node is frozen"))
+	eventually(t, "the others say what can be", said(nodes[1], "brings nothing to the pool: it is frozen"))
+	for _, c := range nodes[0].status().Budgets[0].Cells {
+		if c.Node == "a" && (c.Ceiling == 0 || c.Ceiling != c.Share) {
+			t.Errorf("frozen, it counts ceiling %v and share %v of its own", c.Ceiling, c.Share)
+		}
+	}
+}

@@ -249,7 +249,7 @@ func (n *Node) cells(s *api.Budget, b *budget, l *ledger.Status) {
 		c := api.Location{Node: n.core.dir.Name(m.ID), Live: b.view.Live[i], Ceiling: units(b.view.Ceilings[i])}
 		c.Share = max(0, c.Ceiling+moved[i])
 		if i == n.core.pos {
-			c.Share = s.Share
+			c.Ceiling, c.Share = s.Ceiling, s.Share
 		}
 		for k := range b.meters {
 			demand, target := units(b.view.Demand[k*nodes+i]), units(b.target[k*nodes+i])
