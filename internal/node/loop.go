@@ -19,6 +19,7 @@ func (n *Node) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var at schedule
+	n.watchdog.last.Store(n.clock.Now()) // what the start took is no stall
 	inbox := n.gossip.Inbox()
 	for {
 		news := false
@@ -46,7 +47,9 @@ func (at *schedule) next() int64 { return min(at.sample, at.tick, at.wake) }
 // turn does what is due and returns how long to wait for the next.
 func (n *Node) turn(at *schedule, news bool) time.Duration {
 	now := n.clock.Now()
-	n.watchdog.beat(now)
+	if stall := n.watchdog.beat(now); stall > 0 {
+		n.log.Error("the decision loop stood still: too little CPU, or the process was paused", "for", stall)
+	}
 	if now >= at.sample {
 		at.sample = now + sampleEvery.Nanoseconds()
 		if n.core.sample(now) {

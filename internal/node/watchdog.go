@@ -61,9 +61,19 @@ type watchdog struct {
 	stalled  atomic.Bool
 }
 
-func (w *watchdog) beat(now int64) {
-	w.last.Store(now)
-	w.stalled.Store(false)
+// beat notes a turn of the loop. It returns for how long the loop had stood
+// still if that was a stall; one that check slept through too, as when the whole
+// process is paused, is counted here.
+func (w *watchdog) beat(now int64) (stall time.Duration) {
+	last := w.last.Swap(now)
+	seen := w.stalled.Swap(false)
+	if last == 0 || now-last < w.stallMax.Nanoseconds() {
+		return 0
+	}
+	if !seen {
+		w.stalls.Add(1)
+	}
+	return time.Duration(now - last)
 }
 
 // silent returns for how long the loop has stood still.
