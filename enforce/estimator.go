@@ -70,6 +70,12 @@ const (
 	// offeredMax bounds one interval's count, so that the squares fit.
 	offeredMax = int64(1) << 40
 	history    = 16
+	// noisyJumps within history intervals are too many to be steps of demand: a
+	// pulse is two.
+	noisyJumps = 4
+	// What one interval counts in the dispersion: a lump is known to be one, and
+	// rarely seen, so it counts more.
+	noiseGain, lumpGain = 32, 4
 )
 
 // Estimator turns counts of offered work into a demand that is worth
@@ -90,10 +96,13 @@ type Estimator struct {
 	last    int64 // reading of the last update; lease clock
 	carry   int64 // units counted in intervals still too short
 
-	est   int64 // micro-units per second
-	age   int64 // ns the estimate is the mean of, up to the memory
-	fresh bool  // the newest interval jumped: it may hold only part of the step
-	disp  int64 // variance per mean, in micro-units; at least one unit
+	est   int64  // micro-units per second
+	age   int64  // ns the estimate is the mean of, up to the memory
+	fresh bool   // the newest interval jumped: it may hold only part of the step
+	jumps uint16 // which of the last intervals jumped, the newest in bit 0
+
+	prior, priorAge int64 // est and age before the newest jump
+	disp            int64 // variance per mean, in micro-units; at least one unit
 
 	ring      [history]interval // [0] is the newest
 	held      int
@@ -124,12 +133,49 @@ func (e *Estimator) Update(now, offered int64) (demand allocator.Rate, jumped bo
 	x := interval{e.carry, dt}
 	e.last, e.carry = now, 0
 	e.push(x)
-	e.disperse(x)
-	jump := e.jump()
-	if !jump {
-		e.smooth(x)
+	return e.publish(e.follow(x))
+}
+
+// follow brings the estimate up to date and says whether it jumped.
+//
+// What is noise is learned only from what cannot be a step of demand: else a
+// demand that steps up and down would end up looking so noisy that no step stood
+// out. A lone jump that lasts is a step; one that is gone in the next interval
+// was a lump; and many jumps close together are noise not yet known.
+func (e *Estimator) follow(x interval) (jumped bool) {
+	e.jumps <<= 1
+	if e.fresh {
+		e.fresh = false
+		e.settle(x)
+		return true
 	}
-	return e.publish(jump)
+	before, age := e.est, e.age
+	if !e.jump() {
+		e.disperse(x, before, noiseGain)
+		e.smooth(x)
+		return false
+	}
+	e.prior, e.priorAge = before, age
+	e.jumps |= 1
+	if bits.OnesCount16(e.jumps) >= noisyJumps {
+		e.disperse(x, before, noiseGain)
+	}
+	return true
+}
+
+// settle takes up the interval after a jump, the first that is whole: the one
+// of the jump held an unknown part of the step.
+func (e *Estimator) settle(x interval) {
+	rate := rateOf(x)
+	if e.unlikely(x, e.prior) || abs(e.est-e.prior) < 4*abs(rate-e.prior) {
+		e.est, e.age, e.held = rate, x.ns, 1
+		return
+	}
+	lump := e.ring[1] // clearly back at the old level
+	e.disperse(lump, e.prior, lumpGain)
+	e.est, e.age, e.held = e.prior, e.priorAge, 2
+	e.smooth(lump)
+	e.smooth(x)
 }
 
 func (e *Estimator) push(x interval) {
@@ -146,7 +192,7 @@ func (e *Estimator) jump() bool {
 		sum.units = min(sum.units+e.ring[i].units, offeredMax)
 		sum.ns += e.ring[i].ns
 		n := i + 1
-		if n != 1 && n != 4 && n != 16 || !e.unlikely(sum) {
+		if n != 1 && n != 4 && n != 16 || !e.unlikely(sum, e.est) {
 			continue
 		}
 		e.est, e.age = rateOf(sum), sum.ns
@@ -157,9 +203,9 @@ func (e *Estimator) jump() bool {
 	return false
 }
 
-// unlikely reports whether x is beyond 4 sigma and JumpPPM of the estimate.
-func (e *Estimator) unlikely(x interval) bool {
-	want := countOf(e.est, x.ns)
+// unlikely reports whether x is beyond 4 sigma and JumpPPM of a rate.
+func (e *Estimator) unlikely(x interval, rate int64) bool {
+	want := countOf(rate, x.ns)
 	off := abs(x.units*ppm - want)
 	// sigma^2 = dispersion x (mean + dispersion): the latter is about one request
 	// and keeps a single one after a long silence from looking like a miracle.
@@ -169,9 +215,9 @@ func (e *Estimator) unlikely(x interval) bool {
 }
 
 // disperse learns the variance per mean from the squared deviations, one
-// deviation counting no more than 4 sigma, so that a step teaches little.
-func (e *Estimator) disperse(x interval) {
-	want := countOf(e.est, x.ns)
+// deviation from the estimate of before counting no more than 4 sigma.
+func (e *Estimator) disperse(x interval, before, gain int64) {
+	want := countOf(before, x.ns)
 	if x.units == 0 && want < 4*ppm {
 		return // silence says nothing about the size of what is missing
 	}
@@ -184,18 +230,12 @@ func (e *Estimator) disperse(x interval) {
 		q, _ := bits.Div64(hi, lo, mean)
 		ratio = min(q, most)
 	}
-	e.disp += (int64(ratio) - e.disp) / 32
+	e.disp += (int64(ratio) - e.disp) / gain
 	e.disp = min(max(e.disp, ppm), math.MaxInt64/64)
 }
 
 // smooth moves the estimate towards x by the interval's part of its memory.
 func (e *Estimator) smooth(x interval) {
-	if e.fresh {
-		// The interval of the jump held an unknown part of the step; this one
-		// is the first that is whole.
-		e.est, e.age, e.held, e.fresh = rateOf(x), x.ns, 1, false
-		return
-	}
 	memory := int64(e.cfg.Tick) * e.cfg.SmoothTicks
 	e.age = min(e.age+x.ns, max(memory, x.ns))
 	diff := rateOf(x) - e.est

@@ -322,3 +322,37 @@ func BenchmarkEstimatorUpdate(b *testing.B) {
 		e.Update(now, 1000+now%17)
 	}
 }
+
+// A demand that goes up and down for minutes must not end up looking so noisy
+// that the estimate follows no step any more, whether the pulses are long or not.
+func TestTheHundredthStepIsFollowedLikeTheFirst(t *testing.T) {
+	for _, on := range []int64{100 * ms, 700 * ms, 3 * sec} {
+		for _, random := range []bool{false, true} {
+			e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(3)
+			now := int64(0)
+			e.Update(0, 0)
+			feed := func(rate float64, span int64) (got allocator.Rate) {
+				a.next = float64(now) / 1e9
+				for end := now + span; now < end; {
+					now += sub
+					units := int64(rate * float64(sub) / 1e9)
+					if random && rate > 0 {
+						units = a.until(now, rate, 1)
+					}
+					got, _ = e.Update(now, units)
+				}
+				return got
+			}
+			for cycle := range 100 {
+				if got := feed(20_000, 100*ms); got < 18_000*allocator.Unit {
+					t.Fatalf("pulses of %d ms, random %v: cycle %d: %d published two intervals after the step up", on/ms, random, cycle, got)
+				}
+				feed(20_000, on-100*ms)
+				if got := feed(0, 100*ms); got > 200*allocator.Unit {
+					t.Fatalf("pulses of %d ms, random %v: cycle %d: %d published two intervals after the step down", on/ms, random, cycle, got)
+				}
+				feed(0, 900*ms)
+			}
+		}
+	}
+}

@@ -24,7 +24,7 @@ func BenchmarkDemandStep(b *testing.B) {
 	for i, n := range nodes {
 		go offer(n, &level[i], stop)
 	}
-	var total time.Duration
+	var total, worst time.Duration
 	steps := 0
 	for b.Loop() {
 		busy := steps % len(nodes)
@@ -43,12 +43,14 @@ func BenchmarkDemandStep(b *testing.B) {
 			pause(time.Millisecond)
 		}
 		total += time.Since(start)
+		worst = max(worst, time.Since(start))
 		level[busy].Store(0)
 		pause(time.Second) // until the loans are back
 	}
 	ms := float64(total.Microseconds()) / 1000 / float64(steps)
 	b.ReportMetric(ms, "ms/step")
 	b.ReportMetric(ms/200, "ticks/step")
+	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -462,3 +462,23 @@ func TestARollingRestartNeverLeavesTheBusyNodeBelowTheOthersBases(t *testing.T) 
 		t.Errorf("the busy node fell to %.1f %% of the budget", low)
 	}
 }
+
+func TestDemandThatMovesAroundForAMinuteIsServedAsFastAsAtFirst(t *testing.T) {
+	for seed := range uint64(4) {
+		w := newWorld(t, 40+seed, fiveNodes)
+		w.jitter, w.poisson = 2*time.Millisecond, seed%2 == 1
+		w.start()
+		w.run(2 * time.Second)
+		for step := range 60 {
+			busy := w.hosts[w.rng.IntN(5)]
+			busy.load[1] = 20_000
+			took := w.until(5*time.Second, "99 % of the budget at the busy node", func() bool { return busy.percent() >= 99 })
+			if took > 2*testTick {
+				t.Errorf("seed %d, step %d: %s took %s, want at most two ticks", 40+seed, step, busy.name, took)
+			}
+			w.run(time.Duration(w.rng.IntN(1500)) * time.Millisecond)
+			busy.load[1] = 0
+			w.run(time.Duration(w.rng.IntN(1500)) * time.Millisecond)
+		}
+	}
+}
