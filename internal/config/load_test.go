@@ -212,6 +212,11 @@ func TestWarningsNameWhatWillSurprise(t *testing.T) {
 			t.Errorf("no warning about %q in\n%s", want, said)
 		}
 	}
+	alone, err := Parse("x", []byte("cluster: {name: x, single: true}\nnode: {name: a}\nnodes: [{name: a}]\n"+
+		"budgets: [{name: o, limit: 2/s, classes: [{name: hi, reserve: 50%}, {name: lo, reserve: 50%}]}]\n"))
+	if err != nil || strings.Contains(strings.Join(alone.Warnings(), "\n"), "loans") {
+		t.Errorf("a single node is warned of %q, %v; it has nobody to lend to", alone.Warnings(), err)
+	}
 	example, err := Parse("x", []byte(Example()))
 	if err != nil || len(example.Warnings()) != 1 || !strings.Contains(example.Warnings()[0], "everybody knows") {
 		t.Errorf("the example warns of %q, %v; want its key only", example.Warnings(), err)

@@ -89,7 +89,7 @@ func (c *Config) warnBudget(b *Budget, say func(string, ...any)) {
 		say("budget %s is in shadow mode: nothing is refused and the origin is not protected", b.Name)
 	}
 	mean := Amount{b.Limit.Rate / allocator.Rate(len(c.Nodes)), b.Limit.Unit}
-	if b.Limit.Unit == Requests && over(mean.Rate, c.Gossip.Tick) < 1 {
+	if len(c.Nodes) > 1 && b.Limit.Unit == Requests && over(mean.Rate, c.Gossip.Tick) < 1 {
 		say("budget %s: %v over %d nodes is %v each, under one request per tick of %v; busy nodes work on loans, and each bucket may hold one request more than its share", b.Name, b.Limit, len(c.Nodes), mean, c.Gossip.Tick)
 	}
 }
