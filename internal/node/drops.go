@@ -1,6 +1,7 @@
 package node
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,10 @@ func newDropCounter(reg prometheus.Registerer) *dropCounter {
 	return d
 }
 
+// count notes one drop. The packages below write their reasons with dashes or
+// underscores; operators see one way.
 func (d *dropCounter) count(reason string) {
+	reason = strings.ReplaceAll(reason, "-", "_")
 	d.metric.WithLabelValues(reason).Inc()
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -50,7 +50,7 @@ func newNodeCollector(n *Node) *nodeCollector {
 		stalls:   one("node_loop_stalls_total", "Times the watchdog found the decision loop standing still."),
 		silent:   one("node_loop_silent_seconds", "Time since the decision loop last turned."),
 		jumps:    one("node_clock_suspended_seconds_total", "Suspended time found by the lease clock."),
-		restarts: one("node_own_name_seen_total", "Times another process of this node's name was seen."),
+		restarts: one("node_own_name_seen_total", "Rows that told of another process of this node's name: the node began a new life each time."),
 		limit:    one("limit_rate", "The budget over all nodes, units per second.", "budget"),
 		base:     one("base_rate", "This node's own part of the budget, units per second.", "budget"),
 		ceiling:  one("ceiling_rate", "Base that may be used or lent now, units per second.", "budget"),
@@ -99,7 +99,7 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.silent, c.n.watchdog.silent(c.n.clock.Now()).Seconds())
 	_, suspended := c.n.clock.Jumps()
 	count(c.jumps, suspended.Seconds())
-	count(c.restarts, float64(s.Dropped["own-name-higher"]))
+	count(c.restarts, float64(s.Dropped["own_name_higher"]))
 	for i := range s.Budgets {
 		c.collectBudget(gauge, &s.Budgets[i])
 	}
