@@ -56,7 +56,7 @@ ci: setup build lint test race golden fuzz-smoke demo-short ## what CI runs
 	@echo "ci: ok"
 
 demo-short: build ## the demo at a third of its length, plain output
-	@$(BIN) demo --short
+	@scripts/demo.sh $(BIN)
 
 clean: ## remove what was built
 	@rm -rf bin && echo "clean: ok"
