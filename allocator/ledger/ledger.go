@@ -52,6 +52,11 @@ type Config struct {
 	// without a disk is started with it each time: it has nobody to lend to, so
 	// a former life left nothing behind.
 	Bootstrap bool
+	// Doubt makes a bootstrap sit out the quarantine all the same, in case the
+	// statement is wrong: a flag forgotten in a unit file, a disk that was lost.
+	// Loans of a former life then end before the base counts, and what is left
+	// to the truth of the statement is that no config epoch came in between.
+	Doubt bool
 	// Durable says that the caller writes Stored to disk before rows leave.
 	Durable bool
 	// Stored is the state of the former life, nil if there is none.
@@ -178,6 +183,9 @@ func New(cfg Config, e *Epoch, now int64) (*Ledger, error) {
 		l.resume(cfg.Stored, now)
 	case cfg.Bootstrap:
 		l.bootstrap()
+		if cfg.Doubt {
+			l.beginQuarantine(now)
+		}
 	default:
 		l.recovering = true
 		l.beginQuarantine(now)

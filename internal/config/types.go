@@ -46,8 +46,9 @@ type Cluster struct {
 	// State says whether this is the first start of the whole cluster ("new")
 	// or not ("existing"). With "new" a node without stored state takes its
 	// base at once; use it once, for all nodes, as etcd's initial-cluster-state
-	// (flag --bootstrap). Using it on a restart can break the budget for the
-	// moments in which loans of the former life still run. Default existing.
+	// (flag --bootstrap). Its base counts after one term all the same, in case
+	// loans of a life that it forgot still run; what it must not hide is a
+	// restart with other budgets or nodes than the others have. Default existing.
 	State State `yaml:"state" default:"existing"`
 	// Single says in so many words that the cluster has one node only, which
 	// then may spend the whole budget without ever meeting a peer. Default

@@ -160,7 +160,7 @@ func (c *core) buildGroups(now int64) error {
 		}
 		cfg := ledger.Config{
 			Self: c.self, Inc: c.cfg.inc, Term: c.cfg.term, Live: c.cfg.live, EpsPPM: c.cfg.epsPPM, Guard: c.cfg.guard,
-			Bootstrap: c.cfg.bootstrap, Durable: c.cfg.durable, Directory: c.dir,
+			Bootstrap: c.cfg.bootstrap, Doubt: len(c.epoch.Roster) > 1, Durable: c.cfg.durable, Directory: c.dir,
 			First: first, Count: count, Group: uint8(len(c.groups)),
 		}
 		if at := len(c.groups); at < len(c.cfg.stored) {

@@ -132,6 +132,28 @@ func TestAKilledNodeStrandsItsBaseOnlyAndTakesItBackAfterQuarantine(t *testing.T
 	t.Logf("base back %s after the restart", took)
 }
 
+func TestABootstrapFlagForgottenOnARestartBreaksNothing(t *testing.T) {
+	w := newWorld(t, 23, fiveNodes)
+	for _, h := range w.hosts {
+		h.noDisk = true
+	}
+	w.start()
+	lender := w.hosts[3]
+	w.hosts[0].load[1] = 20_000
+	w.run(3 * time.Second)
+	if lender.share() > lender.base()/10 {
+		t.Fatalf("the lender still enforces %d of its base %d: nothing was lent", lender.share(), lender.base())
+	}
+	lender.kill()
+	lender.start(true) // no disk, and the flag is still in the unit file
+	w.run(2900 * time.Millisecond)
+	if lender.share() != 0 {
+		t.Errorf("it enforces %d while loans of its former life may run, want 0", lender.share())
+	}
+	took := w.until(2*time.Second, "it lends its base again", func() bool { return w.hosts[0].percent() >= 99 })
+	t.Logf("%s after the quarantine", took)
+}
+
 func TestARestartWithoutMemoryLivesOnLoans(t *testing.T) {
 	w := newWorld(t, 6, fiveNodes)
 	for _, h := range w.hosts {
@@ -231,15 +253,14 @@ func TestAnEntryFromTheFutureIsOvercomeByItsOwner(t *testing.T) {
 	forger := newWorld(t, 16, fiveNodes)
 	forger.now = w.now + int64(30*365*24*time.Hour)
 	forger.start()
-	var row []byte
-	forger.hosts[1].seen = func(p []byte) {
-		if row == nil {
-			row = p
-		}
-	}
-	forger.hosts[0].turn(true)
+	forger.lost = func(from, _ *host, _ string) bool { return from.name != "n0" }
 	forger.run(testTick)
-	w.hosts[2].core.receive(w.now, "n3", row)
+	var rows [][]byte
+	forger.hosts[1].seen = func(p []byte) { rows = append(rows, p) }
+	forger.run(4 * time.Second) // long enough for one that carries its vector
+	for _, row := range rows {
+		w.hosts[2].core.receive(w.now, "n3", row)
+	}
 	w.until(10*time.Second, "the owner's real entry prevails and it has the budget again", func() bool {
 		return w.hosts[0].core.restarts > 0 && w.hosts[0].percent() >= 99
 	})

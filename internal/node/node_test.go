@@ -158,7 +158,7 @@ func cluster(t *testing.T) (nodes []*live) {
 		nodes = append(nodes, l)
 	}
 	for _, l := range nodes {
-		eventually(t, l.name+" sees three live members", func() bool { return l.liveMembers() == 3 })
+		eventually(t, l.name+" is ready and sees three live members", func() bool { return l.status().Ready && l.liveMembers() == 3 })
 	}
 	return nodes
 }
@@ -199,10 +199,13 @@ func (b *syncBuffer) String() string {
 
 func TestANodeServesItsColdStartShareUntilItMeetsPeers(t *testing.T) {
 	a := begin(t, setup{name: "a", dir: t.TempDir()})
-	ready, reason := a.node.Ready()
-	if !ready || !strings.Contains(reason, "cold-start share") {
-		t.Errorf("ready %v: %q, want ready on the cold-start share", ready, reason)
+	if ready, reason := a.node.Ready(); ready || !strings.Contains(reason, "quarantine") {
+		t.Errorf("ready %v: %q, want the quarantine first", ready, reason)
 	}
+	eventually(t, "it is ready on the cold-start share", func() bool {
+		ready, reason := a.node.Ready()
+		return ready && strings.Contains(reason, "cold-start share")
+	})
 	s := a.status()
 	if s.Join != api.NeverJoined || s.Budgets[0].Share != 1000 {
 		t.Errorf("join %s with share %v, want never-joined with a third of 3000", s.Join, s.Budgets[0].Share)

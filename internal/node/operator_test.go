@@ -68,7 +68,7 @@ func TestAStartThatFailsNamesTheFieldAndTheMend(t *testing.T) {
 func TestTheLogSaysWhenReadinessChangesAndWhy(t *testing.T) {
 	a := begin(t, setup{name: "a", dir: t.TempDir(), existing: true})
 	eventually(t, "the log says why the node is not ready", func() bool {
-		return strings.Contains(a.logged.String(), `msg=readiness ready=false reason="quarantine after a restart`)
+		return strings.Contains(a.logged.String(), `msg=readiness ready=false reason="quarantine after the start`)
 	})
 }
 
@@ -78,7 +78,7 @@ func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
 	a := begin(t, setup{name: "a", dir: dir})
 	saved := filepath.Join(dir, "state.json")
 	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
-	eventually(t, "state is on disk", func() bool { return exists(saved) })
+	eventually(t, "state is on disk, and settled", func() bool { return exists(saved) && a.status().Ready })
 	away := dir + ".away"
 	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 	case l.Superseded:
 		return false, "another process of this name was seen; starting a new life"
 	case l.Quarantine > 0:
-		return false, fmt.Sprintf("quarantine after a restart: loans of the former life run out in %.1f s", l.Quarantine.Seconds())
+		return false, fmt.Sprintf("quarantine after the start: loans of a former life run out in %.1f s", l.Quarantine.Seconds())
 	case !l.Proved:
 		return false, "not proved after a restart: waiting until about half of the other nodes have heard of it; check that gossip reaches them"
 	case join == api.LostPeers && !n.cfg.Admin.ReadyWhenIsolated:

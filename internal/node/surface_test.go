@@ -95,6 +95,7 @@ func TestExplainAnswersForEveryCellAndRefusesUnknownNames(t *testing.T) {
 
 func TestFreezeShowsInTheStatusAndReadyStays(t *testing.T) {
 	a := begin(t, setup{name: "a", dir: t.TempDir()})
+	eventually(t, "a is ready", func() bool { return a.status().Ready })
 	if err := a.node.Freeze(true); err != nil {
 		t.Fatal(err)
 	}

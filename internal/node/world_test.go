@@ -106,11 +106,14 @@ func newWorld(t testing.TB, seed uint64, doc func() *epoch.Document) *world {
 	return w
 }
 
-// start begins a life of every host, as the first start of a cluster.
+// start begins a life of every host, as the first start of a cluster, and runs
+// until the bases are in force.
 func (w *world) start() {
+	w.t.Helper()
 	for _, h := range w.hosts {
 		h.start(true)
 	}
+	w.run(3100 * time.Millisecond)
 }
 
 func (h *host) start(bootstrap bool) {
