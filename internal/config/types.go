@@ -45,7 +45,7 @@ type Cluster struct {
 	Name string `yaml:"name"`
 	// State says whether this is the first start of the whole cluster ("new")
 	// or not ("existing"). With "new" a node without stored state takes its
-	// base at once; use it once, for all nodes, as etcd's initial-cluster-state
+	// base without witnesses; use it once, for all nodes, as etcd's initial-cluster-state
 	// (flag --bootstrap). Its base counts after one term all the same, in case
 	// loans of a life that it forgot still run; what it must not hide is a
 	// restart with other budgets or nodes than the others have. Default existing.

@@ -119,12 +119,13 @@ budgets: [{name: origin, limit: 10000/s, classes: [{name: high, reserve: 60%%}, 
 	for _, n := range nodes {
 		for {
 			live := 0
-			for _, m := range n.Status().Members {
+			s := n.Status()
+			for _, m := range s.Members {
 				if m.Live {
 					live++
 				}
 			}
-			if live == len(names) {
+			if s.Ready && live == len(names) {
 				break
 			}
 			pause(10 * time.Millisecond)
