@@ -126,7 +126,7 @@ func response(t *testing.T, conn net.Conn) *bufio.Reader {
 func TestAStreamStartsWithThePastAndOutlivesEveryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, p, stop := bubbled(t, &scripted{scene: fiveCities()})
-		time.Sleep(10 * time.Second) // virtual: a past to tell of
+		time.Sleep(10*time.Second + 100*time.Millisecond) // virtual: a past to tell of, and no sample at this very moment
 		conn := p.dial(t, "/v1/events")
 		events := response(t, conn)
 		past := readEvent(t, events)
