@@ -45,10 +45,11 @@ type Cluster struct {
 	Name string `yaml:"name"`
 	// State says whether this is the first start of the whole cluster ("new")
 	// or not ("existing"). With "new" a node without stored state takes its
-	// base without witnesses; use it once, for all nodes, as etcd's initial-cluster-state
-	// (flag --bootstrap). Its base counts after one term all the same, in case
-	// loans of a life that it forgot still run; what it must not hide is a
-	// restart with other budgets or nodes than the others have. Default existing.
+	// base without witnesses; use it once, for all nodes, as etcd's
+	// initial-cluster-state (flag --bootstrap). Its base counts after one term
+	// all the same, in case loans of a life that it forgot still run; what it
+	// must not hide is a restart with other budgets or nodes than the others
+	// have. Default existing.
 	State State `yaml:"state" default:"existing"`
 	// Single says in so many words that the cluster has one node only, which
 	// then may spend the whole budget without ever meeting a peer. Default

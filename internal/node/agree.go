@@ -21,8 +21,8 @@ import (
 // the highest rate of publication.
 const heardBack = 64
 
-// witness remembers the newest rows of one node in one group.
-type witness struct {
+// trail remembers the newest rows of one node in one group.
+type trail struct {
 	rows [heardBack]sighting
 	next int
 	// agreed is when a row of the node last matched, lease clock; 0 for never.
@@ -34,13 +34,13 @@ type sighting struct {
 	hash  uint32
 }
 
-func (w *witness) note(h ledger.Heard, hash uint32) {
+func (w *trail) note(h ledger.Heard, hash uint32) {
 	w.rows[w.next%heardBack] = sighting{h, hash}
 	w.next++
 }
 
 // find looks from the newest row back: that is the one asked for, as a rule.
-func (w *witness) find(h ledger.Heard) (uint32, bool) {
+func (w *trail) find(h ledger.Heard) (uint32, bool) {
 	for i := 1; i <= heardBack; i++ {
 		s := &w.rows[(w.next-i+heardBack)%heardBack]
 		if s.heard == h {
@@ -50,12 +50,12 @@ func (w *witness) find(h ledger.Heard) (uint32, bool) {
 	return 0, false
 }
 
-// witnessOf returns the memory of a node's rows in g.
-func (g *group) witnessOf(id ledger.NodeID) *witness {
-	for int(id) >= len(g.witnesses) {
-		g.witnesses = append(g.witnesses, witness{})
+// trailOf returns the memory of a node's rows in g.
+func (g *group) trailOf(id ledger.NodeID) *trail {
+	for int(id) >= len(g.trails) {
+		g.trails = append(g.trails, trail{})
 	}
-	return &g.witnesses[id]
+	return &g.trails[id]
 }
 
 // contentHash condenses what a row brings to the allocation.
@@ -105,21 +105,21 @@ func (c *core) digest(g *group) (sum uint32) {
 // compare judges the digest of a row that was just merged.
 func (c *core) compare(now int64, g *group, r *ledger.Row) {
 	own := c.rowHash(r)
-	g.witnessOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
+	g.trailOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
 	sum := own
 	live := c.budgets[g.first].view.Live // as of the last pass
 	for i, m := range c.epoch.Roster {
 		if m.ID == r.Node || !live[i] || int(m.ID) >= len(r.Heard) {
 			continue
 		}
-		hash, ok := g.witnessOf(m.ID).find(r.Heard[m.ID])
+		hash, ok := g.trailOf(m.ID).find(r.Heard[m.ID])
 		if !ok {
 			return // older than remembered, or not arrived here: no word of agreement
 		}
 		sum += hash
 	}
 	if sum == r.Digest {
-		g.witnessOf(r.Node).agreed = now
+		g.trailOf(r.Node).agreed = now
 	}
 }
 
@@ -127,7 +127,7 @@ func (c *core) compare(now int64, g *group, r *ledger.Row) {
 // group.
 func (c *core) agrees(now int64, id ledger.NodeID) bool {
 	for _, g := range c.groups {
-		if at := g.witnessOf(id).agreed; at == 0 || now-at > c.cfg.term.Nanoseconds() {
+		if at := g.trailOf(id).agreed; at == 0 || now-at > c.cfg.term.Nanoseconds() {
 			return false
 		}
 	}

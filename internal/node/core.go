@@ -85,7 +85,7 @@ type group struct {
 	published int64 // when, lease clock
 	urgent    bool  // a change over 1 % of base waits to be published
 	saved     uint64
-	witnesses []witness // by NodeID
+	trails    []trail // by NodeID
 }
 
 // budget is one budget's working state.

@@ -96,7 +96,7 @@ func (c *core) publish(now int64, wallMillis uint64, g *group, changed bool) {
 	if row == nil {
 		return // superseded: nothing is said until the new life
 	}
-	g.witnessOf(c.self).note(ledger.Heard{Inc: row.Inc, Seq: row.Seq}, c.rowHash(row))
+	g.trailOf(c.self).note(ledger.Heard{Inc: row.Inc, Seq: row.Seq}, c.rowHash(row))
 	if g.led.StoredVersion() != g.saved && !c.save() {
 		c.cfg.countDrop("state-not-saved")
 		return

@@ -7,6 +7,7 @@ import (
 
 	"subak/allocator"
 	"subak/allocator/ledger"
+	"subak/gossip/wire"
 	"subak/internal/epoch"
 )
 
@@ -145,7 +146,9 @@ func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 		}
 		sent = sent[:0]
 	}
-	t.Logf("largest packet %d bytes", largest)
+	if largest > wire.MaxPacket {
+		t.Errorf("the largest packet has %d bytes, want at most %d", largest, wire.MaxPacket)
+	}
 	if cores[7].budgets[0].demand[3] == 0 {
 		t.Fatal("nobody demands anything: the test does not test")
 	}
