@@ -31,7 +31,7 @@ func (l *Ledger) Publish(now int64, seqHint uint64) *Row {
 	r := &Row{
 		Node: l.cfg.Self, Inc: l.inc, Seq: l.seq, Term: l.cfg.Term,
 		Epoch: l.cur.ID, Acked: l.acked, Recovering: l.recovering,
-		Digest: l.digest, Group: l.cfg.Group,
+		Digest: l.digest, Clock: rowClock(now), Group: l.cfg.Group,
 		Heard: l.heardVector(), Sections: make([]Section, l.listed),
 	}
 	r.Extra = make([]NodeID, 0, l.wait.count())
@@ -49,6 +49,21 @@ func (l *Ledger) Publish(now int64, seqHint uint64) *Row {
 	l.last = r
 	return r
 }
+
+// rowClock is a lease-clock reading as rows carry it. A reading that would look
+// like "not told" is told a millisecond less: the true reading is then within
+// two of it, as whoever bounds rates by it allows for.
+func rowClock(now int64) uint32 {
+	if c := uint32(now / 1_000_000); c != 0 {
+		return c
+	}
+	return 1<<32 - 1
+}
+
+// PublishedAt returns the lease-clock reading taken before row seq of this life
+// could leave (P[seq]), if that row is recent enough to be remembered: at least
+// for a term.
+func (l *Ledger) PublishedAt(seq uint64) (now int64, ok bool) { return l.log.at(seq) }
 
 // heardVector is what this life has heard of everybody. Of a life that is known
 // but of which nothing was merged it says the life alone, so that whoever counts

@@ -20,6 +20,11 @@ type Row struct {
 	// Recovering marks a publisher without memory of its former life: it is no
 	// witness for others.
 	Recovering bool
+	// Clock is the publisher's lease clock when it made the row (P[Seq]), in
+	// milliseconds, rounded down, modulo 2^32 (49 days); 0 means not told. It is
+	// compared with other readings of the same clock only, to bound the rate at
+	// which that clock runs; nothing of the protocol is decided by it.
+	Clock uint32
 	// Digest of the publisher's view and targets, shown to operators as
 	// agreement; nothing is decided by it.
 	Digest uint32

@@ -16,6 +16,7 @@ type rowFrame struct {
 	Header
 	marks, term uint64
 	digest      uint32
+	clock       uint32 // 0: not told
 	sections    []byte
 	vector      uint64 // the digest of incs if those are in the packet
 	incs        []byte // nil if not in the packet
@@ -46,7 +47,7 @@ func (d *Decoder) row(r *reader, h Header, fields int) (*ledger.Row, error) {
 	row := &ledger.Row{
 		Node: d.ids[f.Ref], Inc: f.Inc, Seq: f.Seq,
 		Term:  time.Duration(f.term) * time.Millisecond,
-		Epoch: f.Epoch, Digest: f.digest, Group: f.Group,
+		Epoch: f.Epoch, Digest: f.digest, Clock: f.clock, Group: f.Group,
 		Acked: f.marks&markAcked != 0, Recovering: f.marks&markRecovering != 0,
 	}
 	if err := d.sections(row, &f); err != nil {
@@ -88,7 +89,10 @@ func (d *Decoder) frame(r *reader, h Header, fields int) (f rowFrame) {
 	if fields > 3 {
 		d.readExtras(r)
 	}
-	_ = r.rest(fields - 4) // the fault, if any, is looked at by the caller
+	if fields > 4 {
+		f.clock = uint32(r.uint(1<<32-1, "clock"))
+	}
+	_ = r.rest(fields - 5) // the fault, if any, is looked at by the caller
 	return f
 }
 

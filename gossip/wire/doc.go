@@ -30,6 +30,8 @@
 //	               wait            bin: the wait set, as lengths of runs of refs
 //	                               that are out, in, out, in ... of it
 //	               extras          array of names (str), sorted
+//	               clock           the publisher's lease clock in ms modulo 2^32;
+//	                               only with heard, without which it bounds nothing
 //	vector         digest, total, offset, part (bin)
 //	vector wanted  digest
 //	epoch          version, hash, parent version, parent hash, root (64 bits),

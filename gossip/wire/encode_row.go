@@ -357,7 +357,7 @@ func (e *Encoder) sortPairs(self int) bool {
 
 // writeRow writes the packet from the scratch.
 func (e *Encoder) writeRow(r *ledger.Row, self int, digest uint64, inline bool) {
-	tail := e.tailFields()
+	tail := e.tailFields(r)
 	e.start(KindRow, rowFields-headFields+tail)
 	e.epochID(r.Epoch)
 	e.uint(uint64(self))
@@ -386,11 +386,16 @@ func (e *Encoder) writeRow(r *ledger.Row, self int, digest uint64, inline bool) 
 			_ = e.out.EncodeString(e.dir.Name(id))
 		}
 	}
+	if tail > 4 {
+		e.uint(uint64(r.Clock))
+	}
 }
 
-// tailFields returns how many of the four optional fields are written.
-func (e *Encoder) tailFields() int {
+// tailFields returns how many of the five optional fields are written.
+func (e *Encoder) tailFields(r *ledger.Row) int {
 	switch {
+	case r.Clock != 0 && len(e.heard) > 0:
+		return 5
 	case len(e.extras) > 0:
 		return 4
 	case len(e.wait) > 0:

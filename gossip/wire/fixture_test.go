@@ -68,7 +68,7 @@ var testEpoch = ledger.EpochID{Version: 7, Hash: 0xa1b2c3d4e5f60718}
 // heard within a few ticks, two loans.
 func fullRow(n int) *ledger.Row {
 	r := &ledger.Row{
-		Node: 0, Inc: inc(0), Seq: tickSeq, Term: 3 * time.Second, Epoch: testEpoch, Acked: true, Digest: 0xdeadbeef,
+		Node: 0, Inc: inc(0), Seq: tickSeq, Term: 3 * time.Second, Epoch: testEpoch, Acked: true, Digest: 0xdeadbeef, Clock: 3_456_789_012,
 		Heard: make([]ledger.Heard, n), Extra: make([]ledger.NodeID, n),
 		Sections: []ledger.Section{{
 			Ceiling: 4_000_000_000,
@@ -92,7 +92,7 @@ type namedRow struct {
 	Term                  time.Duration
 	Epoch                 ledger.EpochID
 	Acked, Recovering     bool
-	Digest                uint32
+	Digest, Clock         uint32
 	Group                 uint8
 	CarriesHeard          bool
 	Heard                 map[string]ledger.Heard
@@ -107,6 +107,9 @@ func (s *side) named(r *ledger.Row) namedRow {
 		Node: s.dir.Name(r.Node), Inc: r.Inc, Seq: r.Seq, Term: r.Term.Truncate(time.Millisecond), Epoch: r.Epoch,
 		Acked: r.Acked, Recovering: r.Recovering, Digest: r.Digest, Group: r.Group, CarriesHeard: len(r.Heard) > 0,
 		Heard: map[string]ledger.Heard{},
+	}
+	if out.CarriesHeard {
+		out.Clock = r.Clock
 	}
 	for id, h := range r.Heard {
 		if h != (ledger.Heard{}) {

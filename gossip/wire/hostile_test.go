@@ -204,6 +204,8 @@ func TestHostileRowsAreRefusedForTheRightReason(t *testing.T) {
 		{"name of 65 bytes", with(atExtras, []string{strings.Repeat("x", 65)}), ReasonLength},
 		{"name of 300 bytes", with(atExtras, []string{strings.Repeat("x", 300)}), ReasonLength},
 		{"names unsorted", with(atExtras, []string{"y", "x"}), ReasonOrder},
+		{"clock of 33 bits", append(goodRow(), uint64(1<<32)), ReasonRange},
+		{"nil for a clock", append(goodRow(), nil), ReasonType},
 		{"name twice", with(atExtras, []string{"x", "x"}), ReasonOrder},
 		{"name that the epoch has", with(atExtras, []string{"b"}), ReasonOrder},
 		{"257 names", with(atExtras, make([]string, 257)), ReasonLength},

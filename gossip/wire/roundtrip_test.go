@@ -64,7 +64,7 @@ func drawRow(t *rapid.T, w world) *ledger.Row {
 		Node: node.Draw(t, "node"), Inc: rapid.Uint64Min(1).Draw(t, "inc"), Seq: rapid.Uint64Range(1, MaxValue).Draw(t, "seq"),
 		Term:  time.Duration(rapid.Int64Range(int64(time.Millisecond), MaxTermMillis*int64(time.Millisecond)).Draw(t, "term")),
 		Epoch: w.ep.ID, Acked: rapid.Bool().Draw(t, "acked"), Recovering: rapid.Bool().Draw(t, "recovering"),
-		Digest: rapid.Uint32().Draw(t, "digest"), Group: rapid.Uint8().Draw(t, "group"),
+		Digest: rapid.Uint32().Draw(t, "digest"), Clock: rapid.Uint32().Draw(t, "clock"), Group: rapid.Uint8().Draw(t, "group"),
 		Extra: rapid.SliceOfN(node, 0, len(w.names)).Draw(t, "wait set"),
 	}
 	r.Heard = make([]ledger.Heard, rapid.IntRange(0, len(w.names)).Draw(t, "heard length"))
