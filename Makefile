@@ -37,7 +37,7 @@ fuzz-smoke: ## each fuzz target FUZZTIME times (or e.g. FUZZTIME=60s)
 
 bench: ## benchmarks: ns/op, allocs, ns/cell, bytes per row (figures, no verdict on time)
 	@scripts/check.sh bench $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
-	    ./allocator/... ./enforce/... ./gossip/wire/... ./internal/node
+	    ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
 
 golden: ## golden hashes on amd64 v1, amd64 v3, 386, and arm64 (emulated where possible)
 	@scripts/golden.sh
@@ -52,7 +52,7 @@ fmt: ## format the tree
 	@gofmt -w $$(git ls-files '*.go') && echo "fmt: ok"
 
 ci: setup build lint test race golden fuzz-smoke demo-short ## what CI runs
-	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/node
+	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
 	@echo "ci: ok"
 
 demo-short: build ## the demo at a third of its length, plain output

@@ -33,7 +33,7 @@ func BenchmarkDemandStep(b *testing.B) {
 		start := time.Now()
 		shares := make([]allocator.Rate, 2)
 		for {
-			share := nodes[busy].core.budgets[0].limiter.Share(nodes[busy].clock.Now(), shares)
+			share := nodes[busy].core.Budgets()[0].Limiter.Share(nodes[busy].clock.Now(), shares)
 			if share >= 10_000*allocator.Unit*99/100 {
 				break
 			}
@@ -66,7 +66,7 @@ func offer(n *Node, level *atomic.Int64, stop <-chan struct{}) {
 			return
 		case <-pace.C:
 			for range level.Load() {
-				n.core.budgets[0].limiter.Decide(n.clock.Now(), 1, 1)
+				n.core.Budgets()[0].Limiter.Decide(n.clock.Now(), 1, 1)
 			}
 		}
 	}

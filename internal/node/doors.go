@@ -47,12 +47,12 @@ func (n *Node) openDoors() error {
 
 func (n *Node) gateBudgets() gate.Budgets {
 	var budgets gate.Budgets
-	for _, b := range n.core.budgets {
+	for _, b := range n.core.Budgets() {
 		var classes []string
-		for _, c := range b.doc.Spec.Classes {
+		for _, c := range b.Doc.Spec.Classes {
 			classes = append(classes, c.Name)
 		}
-		budgets = append(budgets, gate.Budget{Name: b.name, Classes: classes, Limiter: b.limiter})
+		budgets = append(budgets, gate.Budget{Name: b.Name, Classes: classes, Limiter: b.Limiter})
 	}
 	return budgets
 }

@@ -19,7 +19,7 @@ const DefaultDrain = 10 * time.Second
 func (n *Node) leave() {
 	n.leaving.Store(true)
 	n.log.Info("leaving: handing back what was borrowed")
-	if !n.ask(func() { n.core.leave(n.clock.Now(), wallMillis()) }) {
+	if !n.ask(func() { n.core.Leave(n.clock.Now(), wallMillis()) }) {
 		n.log.Warn("leaving: the loop did not answer; loans run out by themselves")
 	}
 	if err := n.gossip.Leave(leaveMax); err != nil {
@@ -38,12 +38,4 @@ func (n *Node) leave() {
 		})
 	}
 	doors.Wait()
-}
-
-// leave stops asking for capacity and publishes that at once: with no demand of
-// its own the node releases what it borrowed.
-func (c *core) leave(now int64, wallMillis uint64) {
-	c.leaving = true
-	c.sample(now)
-	c.pass(now, wallMillis, true)
 }

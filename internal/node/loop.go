@@ -9,7 +9,6 @@ import (
 
 const (
 	batchMax    = 256                    // packets merged before the next pass
-	sampleEvery = 50 * time.Millisecond  // of demand: four times a tick, so that a jump shows early
 	stateEvery  = time.Second            // between two blobs for push/pull
 	statusEvery = 250 * time.Millisecond // between two snapshots while somebody looks
 )
@@ -39,10 +38,8 @@ func (n *Node) loop(ctx context.Context) {
 	}
 }
 
-// schedule holds when the loop's periodic work is due, on the lease clock.
-type schedule struct{ sample, tick, wake, state, status int64 }
-
-func (at *schedule) next() int64 { return min(at.sample, at.tick, at.wake) }
+// schedule holds when the shell's own periodic work is due, on the lease clock.
+type schedule struct{ state, status int64 }
 
 // turn does what is due and returns how long to wait for the next.
 func (n *Node) turn(at *schedule, news bool) time.Duration {
@@ -50,30 +47,17 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 	if stall := n.watchdog.beat(now); stall > 0 {
 		n.log.Error("the decision loop stood still: too little CPU, or the process was paused", "for", stall)
 	}
-	if now >= at.sample {
-		at.sample = now + sampleEvery.Nanoseconds()
-		if n.core.sample(now) {
-			n.core.urge()
-			news = true
-		}
-	}
-	tick := now >= at.tick
-	if tick {
-		at.tick = max(at.tick+n.core.cfg.tick.Nanoseconds(), now+n.core.cfg.tick.Nanoseconds()/2)
-	}
-	if tick || news || now >= at.wake {
-		at.wake = n.core.pass(now, wallMillis(), tick)
-	}
+	next := n.core.Turn(now, wallMillis(), news)
 	if now >= at.state {
 		at.state = now + stateEvery.Nanoseconds()
-		n.gossip.SetState(n.core.state())
+		n.gossip.SetState(n.core.State())
 		n.logReadiness(now)
 	}
 	if now >= at.status && n.watched.Load() {
 		at.status = now + statusEvery.Nanoseconds()
 		n.snapshot(now)
 	}
-	return time.Duration(max(at.next()-n.clock.Now(), 0))
+	return time.Duration(max(next-n.clock.Now(), 0))
 }
 
 func (n *Node) drain(inbox <-chan gossip.Message) {
@@ -90,10 +74,10 @@ func (n *Node) drain(inbox <-chan gossip.Message) {
 func (n *Node) receive(m gossip.Message) {
 	defer n.contain()
 	if m.Via == gossip.Sync {
-		n.core.receiveState(n.clock.Now(), m.From, m.Packet)
+		n.core.ReceiveState(n.clock.Now(), m.From, m.Packet)
 		return
 	}
-	n.core.receive(n.clock.Now(), m.From, m.Packet)
+	n.core.Receive(n.clock.Now(), m.From, m.Packet)
 }
 
 // contain turns a panic over a peer's bytes into a counted drop: one poisoned

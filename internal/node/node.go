@@ -3,7 +3,7 @@
 //
 // # Model
 //
-// One goroutine, the loop, owns everything that decides shares (type core).
+// One goroutine, the loop, owns everything that decides shares (package internal/core).
 // Gossip callbacks and admin requests reach it through bounded channels.
 // Requests never do: they are decided by the limiters alone, whose schedules
 // the loop replaces, and go on being decided if the loop, the peers or the
@@ -43,12 +43,13 @@ import (
 	"subak/internal/api"
 	"subak/internal/clock"
 	"subak/internal/config"
+	"subak/internal/core"
 	"subak/internal/epoch"
 	"subak/internal/state"
 	"subak/internal/web"
 )
 
-// gapMin is the least time between two rows of one group (conservation.md,
+// gapMin is the least time between two rows of a node (conservation.md,
 // "Target and settlement").
 const gapMin = 40 * time.Millisecond
 
@@ -73,7 +74,7 @@ type Node struct {
 	reg      *prometheus.Registry
 	doc      *epoch.Document
 	state    *state.Dir
-	core     *core // owned by the loop
+	core     *core.Core // owned by the loop
 	gossip   *gossip.Gossip
 	doors    []*door
 	web      *web.Server
@@ -154,34 +155,34 @@ func (n *Node) openCore() error {
 	}
 	tick := n.cfg.Gossip.Tick
 	var floor uint64
-	for _, s := range stored {
-		floor = max(floor, s.Incarnation)
+	if stored != nil {
+		floor = stored.Incarnation
 	}
 	inc, err := newIncarnation(floor)
 	if err != nil {
 		return err
 	}
 	now := n.clock.Now()
-	n.core, err = newCore(coreConfig{
-		self: n.cfg.Node.Name, inc: inc, tick: tick, gapMin: min(gapMin, tick), term: n.cfg.Gossip.Term,
-		live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), epsPPM: int64(n.cfg.Protocol.Eps), guard: n.cfg.Protocol.Guard,
-		bootstrap: n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single, durable: n.state != nil, stored: stored,
-		newLife: newIncarnation, largestCost: largestCosts(n.cfg), countDrop: n.drops.count,
+	n.core, err = core.New(core.Config{
+		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
+		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
+		Bootstrap: n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single, Durable: n.state != nil, Stored: stored,
+		NewLife: newIncarnation, LargestCost: largestCosts(n.cfg), CountDrop: n.drops.count,
 	}, sender{n}, dir, e, doc, now)
 	if err != nil {
 		return err
 	}
 	n.watchdog.stallMax = max(time.Second, 5*tick)
 	n.watchdog.beat(now)
-	for _, b := range n.core.budgets {
-		n.watchdog.planes = append(n.watchdog.planes, b.plane)
+	for _, b := range n.core.Budgets() {
+		n.watchdog.planes = append(n.watchdog.planes, b.Plane)
 	}
 	return nil
 }
 
 // openState locks the data directory and reads what it remembers. A damaged
 // file means a start without memory; a file of other budgets is refused.
-func (n *Node) openState(e *ledger.Epoch) ([]ledger.Stored, error) {
+func (n *Node) openState(e *ledger.Epoch) (*ledger.Stored, error) {
 	if n.cfg.Cluster.DataDir == "" {
 		n.log.Warn("no cluster.data_dir: a restart of this node will not remember its base")
 		return nil, nil
@@ -191,7 +192,7 @@ func (n *Node) openState(e *ledger.Epoch) ([]ledger.Stored, error) {
 		return nil, stateFault(err)
 	}
 	n.state = dir
-	var stored []ledger.Stored
+	var stored ledger.Stored
 	found, err := dir.Load(&stored)
 	switch {
 	case errors.Is(err, state.ErrTorn):
@@ -202,14 +203,12 @@ func (n *Node) openState(e *ledger.Epoch) ([]ledger.Stored, error) {
 	case !found:
 		return nil, nil
 	}
-	for _, s := range stored {
-		if s.Epoch != e.ID {
-			return nil, fmt.Errorf("the configuration's nodes or budgets differ from those in force (epoch %s, stored in %s): "+
-				"give every node the same file; to begin anew with this one, stop all nodes, empty their data directories and start with --bootstrap",
-				s.Epoch, n.cfg.Cluster.DataDir)
-		}
+	if stored.Epoch != e.ID {
+		return nil, fmt.Errorf("the configuration's nodes or budgets differ from those in force (epoch %s, stored in %s): "+
+			"give every node the same file; to begin anew with this one, stop all nodes, empty their data directories and start with --bootstrap",
+			stored.Epoch, n.cfg.Cluster.DataDir)
 	}
-	return stored, nil
+	return &stored, nil
 }
 
 func (n *Node) openGossip(keys [][]byte) error {
@@ -220,7 +219,7 @@ func (n *Node) openGossip(keys [][]byte) error {
 	}
 	n.gossip, err = gossip.New(gossip.Config{
 		Cluster: n.cfg.Cluster.Name, Name: n.cfg.Node.Name, Listen: c.Listen.String(), Advertise: c.Advertise,
-		Seeds: c.Seeds, Keys: keys, Profile: profile, Fingerprint: n.core.epoch.Root, Key: rowKey,
+		Seeds: c.Seeds, Keys: keys, Profile: profile, Fingerprint: n.core.Epoch().Root, Key: rowKey,
 	}, n.log, n.reg)
 	return listenFault("gossip.listen", err)
 }
@@ -253,7 +252,7 @@ func largestCosts(cfg *config.Config) map[string]int64 {
 // run starts everything, waits for the end and stops everything.
 func (n *Node) run(ctx context.Context, opts Options) error {
 	n.log.Info("node starts", "node", n.cfg.Node.Name, "cluster", n.cfg.Cluster.Name, "version", n.version,
-		"gossip", n.gossip.Addr(), "admin", n.web.Addr(), "epoch", n.core.epoch.ID.String())
+		"gossip", n.gossip.Addr(), "admin", n.web.Addr(), "epoch", n.core.Epoch().ID.String())
 	// The parts outlive ctx: what is drained after it still needs them.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

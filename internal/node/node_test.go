@@ -225,7 +225,7 @@ func TestTheOnlyBusyNodeGetsTheWholeBudgetOverRealGossip(t *testing.T) {
 				return
 			case <-pace.C:
 				for range 10 {
-					nodes[1].node.core.budgets[0].limiter.Decide(nodes[1].node.clock.Now(), 1, 1)
+					nodes[1].node.core.Budgets()[0].Limiter.Decide(nodes[1].node.clock.Now(), 1, 1)
 				}
 			}
 		}

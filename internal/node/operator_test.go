@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"subak/allocator/ledger"
 	"subak/internal/config"
 )
 
@@ -83,7 +84,8 @@ func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
 	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)
 	}
-	a.node.ask(func() { a.node.core.groups[0].saved++ }) // as if the memory had changed
+	save := func() { a.node.ask(func() { _ = sender{a.node}.Save(ledger.Stored{}) }) } // as if the memory had changed
+	save()
 	eventually(t, "readiness says why", func() bool {
 		ready, reason := a.node.Ready()
 		return ready && strings.Contains(reason, "cannot be saved")
@@ -91,6 +93,7 @@ func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
 	if err := os.Rename(away, dir); err != nil {
 		t.Fatal(err)
 	}
+	save()
 	eventually(t, "it is saved again", func() bool { return strings.Contains(a.logged.String(), "is saved again") })
 	if n := strings.Count(a.logged.String(), "cannot save the durable state"); n != 1 {
 		t.Errorf("said %d times, want once\n%s", n, a.logged.String())

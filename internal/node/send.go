@@ -44,7 +44,7 @@ func (s sender) each(send func(name string)) {
 func (s sender) SendTo(name string, packet []byte) error { return s.n.gossip.SendTo(name, packet) }
 
 // Save writes the durable state. Without a data directory nothing is promised.
-func (s sender) Save(st []ledger.Stored) error {
+func (s sender) Save(st ledger.Stored) error {
 	if s.n.state == nil {
 		return nil
 	}

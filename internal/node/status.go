@@ -10,6 +10,7 @@ import (
 	"subak/enforce"
 	"subak/gossip"
 	"subak/internal/api"
+	"subak/internal/core"
 )
 
 // ErrBusy says that the decision loop did not answer in time.
@@ -34,27 +35,20 @@ func (n *Node) snapshot(now int64) {
 	c := n.core
 	s := &api.Status{
 		Time: time.Now(), Node: n.cfg.Node.Name, Cluster: n.cfg.Cluster.Name, Version: n.version,
-		Uptime: time.Since(n.started).Seconds(), Join: n.join(), Frozen: c.frozen,
-		TickMillis: millis(c.cfg.tick), TermMillis: millis(c.cfg.term), Dropped: n.drops.snapshot(),
+		Uptime: time.Since(n.started).Seconds(), Join: n.join(), Frozen: c.Frozen(),
+		TickMillis: millis(n.cfg.Gossip.Tick), TermMillis: millis(n.cfg.Gossip.Term), Dropped: n.drops.snapshot(),
 	}
-	reports := make([]ledger.Status, len(c.groups))
-	for i, g := range c.groups {
-		g.led.Status(now, &reports[i])
-	}
-	first := &reports[0]
-	s.Proved, s.Quarantine = first.Proved, first.Quarantine.Seconds()
+	var report ledger.Status
+	c.Status(now, &report)
+	s.Proved, s.Quarantine = report.Proved, report.Quarantine.Seconds()
 	s.Epoch = api.Epoch{
-		Version: first.Epoch.Version, Hash: fmt.Sprintf("%016x", first.Epoch.Hash),
-		Fingerprint: fmt.Sprintf("%016x", c.epoch.Root), Acked: first.Acked, Active: first.Active == first.Epoch,
+		Version: report.Epoch.Version, Hash: fmt.Sprintf("%016x", report.Epoch.Hash),
+		Fingerprint: fmt.Sprintf("%016x", c.Epoch().Root), Acked: report.Acked, Active: report.Active == report.Epoch,
 	}
-	s.Ready, s.Reason = n.readiness(first, s.Join)
-	n.members(now, s, first)
-	for _, b := range c.budgets {
-		for i, g := range c.groups {
-			if b.group == g {
-				s.Budgets = append(s.Budgets, n.budgetStatus(now, b, &reports[i]))
-			}
-		}
+	s.Ready, s.Reason = n.readiness(&report, s.Join)
+	n.members(now, s, &report)
+	for _, b := range c.Budgets() {
+		s.Budgets = append(s.Budgets, n.budgetStatus(now, b, &report))
 	}
 	n.last.Store(s)
 }
@@ -91,7 +85,7 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 		return true, "serving on the own base, unseen by the others: the durable state cannot be saved, so no row leaves; free the disk of cluster.data_dir"
 	case l.Active != l.Epoch:
 		return true, "serving on the ceiling of the epoch before: the present one is not in force everywhere yet"
-	case n.core.frozen:
+	case n.core.Frozen():
 		return true, "frozen: serving on the own base"
 	case join == api.Alone:
 		return true, "single node: serving on the whole budget"
@@ -106,7 +100,7 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 // logReadiness says when readiness changes, and why: on the loop.
 func (n *Node) logReadiness(now int64) {
 	var l ledger.Status
-	n.core.groups[0].led.Status(now, &l)
+	n.core.Status(now, &l)
 	ready, reason := n.readiness(&l, n.join())
 	if n.said != nil && *n.said == ready {
 		return
@@ -133,18 +127,10 @@ func (n *Node) Healthy() (bool, string) {
 // Freeze implements web.Backend: the kill switch returns the node to its own
 // base with no peer's help.
 func (n *Node) Freeze(on bool) error {
-	if !n.ask(func() { n.core.freeze(n.clock.Now(), wallMillis(), on); n.snapshot(n.clock.Now()) }) {
+	if !n.ask(func() { n.core.Freeze(n.clock.Now(), wallMillis(), on); n.snapshot(n.clock.Now()) }) {
 		return ErrBusy
 	}
 	return nil
-}
-
-func (c *core) freeze(now int64, wallMillis uint64, on bool) {
-	c.frozen = on
-	for _, g := range c.groups {
-		g.led.Freeze(on)
-	}
-	c.pass(now, wallMillis, true)
 }
 
 // members lists the roster, then strangers that gossip knows.
@@ -155,15 +141,15 @@ func (n *Node) members(now int64, s *api.Status, l *ledger.Status) {
 	}
 	digests := map[uint32]bool{}
 	for i, m := range l.Members {
-		name := n.core.dir.Name(m.Node)
+		name := n.core.NodeName(m.Node)
 		x := api.Member{
-			Name: name, Self: m.Self, Listed: true, Weight: n.core.epoch.Roster[i].Weight, Gossip: "unknown", Live: m.Live,
+			Name: name, Self: m.Self, Listed: true, Weight: n.core.Epoch().Roster[i].Weight, Gossip: "unknown", Live: m.Live,
 			AgeMillis: -1, RTTMillis: -1, Incarnation: fmt.Sprintf("%016x", m.Inc), Sequence: m.Seq, Digest: fmt.Sprintf("%08x", m.Digest),
 		}
 		if m.Age >= 0 {
 			x.AgeMillis = millis(m.Age)
 		}
-		x.Agrees = m.Self || m.Live && n.core.agrees(now, m.Node)
+		x.Agrees = m.Self || m.Live && n.core.Agrees(now, m.Node)
 		if m.Self {
 			x.Gossip, x.Address, x.RTTMillis = "alive", n.gossip.Addr(), 0
 		}
@@ -203,25 +189,25 @@ func modeName(m allocator.Mode) string {
 	return "pool-first"
 }
 
-func (n *Node) budgetStatus(now int64, b *budget, l *ledger.Status) api.Budget {
-	led := l.Budgets[b.index]
+func (n *Node) budgetStatus(now int64, b *core.Budget, l *ledger.Status) api.Budget {
+	led := l.Budgets[b.Index]
 	s := api.Budget{
-		Name: b.name, Unit: b.doc.Unit, Limit: units(b.doc.Spec.Budget), BurstSeconds: b.doc.Burst.Seconds(),
-		Mode: modeName(b.doc.Spec.Mode), Shadow: b.doc.Shadow, Base: units(led.Base), Ceiling: units(led.Ceiling),
-		Target: units(b.total[n.core.pos]), Lent: units(led.Lent), Borrow: units(led.Borrowed),
+		Name: b.Name, Unit: b.Doc.Unit, Limit: units(b.Doc.Spec.Budget), BurstSeconds: b.Doc.Burst.Seconds(),
+		Mode: modeName(b.Doc.Spec.Mode), Shadow: b.Doc.Shadow, Base: units(led.Base), Ceiling: units(led.Ceiling),
+		Target: units(b.Total[n.core.Position()]), Lent: units(led.Lent), Borrow: units(led.Borrowed),
 		Loans: []api.Loan{},
 	}
-	shares := make([]allocator.Rate, len(b.meters))
-	s.Share = units(b.limiter.Share(now, shares))
-	counts := make([]enforce.Counts, len(b.meters))
-	b.limiter.Counts(counts)
-	nodes := len(b.total)
-	for k, c := range b.doc.Spec.Classes {
-		demand, target := b.demand[k], b.target[k*nodes+n.core.pos]
+	shares := make([]allocator.Rate, b.Classes())
+	s.Share = units(b.Limiter.Share(now, shares))
+	counts := make([]enforce.Counts, b.Classes())
+	b.Limiter.Counts(counts)
+	nodes := len(b.Total)
+	for k, c := range b.Doc.Spec.Classes {
+		demand, target := b.Demand[k], b.Target[k*nodes+n.core.Position()]
 		s.Classes = append(s.Classes, api.Class{
 			Name: c.Name, Reservation: units(c.Reservation), Demand: units(demand), Target: units(target), Share: units(shares[k]),
 			Offered: uint64(counts[k].Offered), Admitted: uint64(counts[k].Admitted), Refused: uint64(counts[k].Refused),
-			Borrowed: uint64(counts[k].Borrowed), RefusedRate: units(b.recent.refused(now, k, counts)),
+			Borrowed: uint64(counts[k].Borrowed), RefusedRate: units(b.Refused(now, k, counts)),
 		})
 	}
 	n.cells(&s, b, l)
@@ -229,34 +215,34 @@ func (n *Node) budgetStatus(now int64, b *budget, l *ledger.Status) api.Budget {
 }
 
 // cells fills the columns of every roster node and the loans, by the rows seen.
-func (n *Node) cells(s *api.Budget, b *budget, l *ledger.Status) {
-	moved := make([]float64, len(b.total)) // borrowed less lent, by roster position
+func (n *Node) cells(s *api.Budget, b *core.Budget, l *ledger.Status) {
+	moved := make([]float64, len(b.Total)) // borrowed less lent, by roster position
 	for _, loan := range l.Loans {
-		if loan.Budget != b.index {
+		if loan.Budget != b.Index {
 			continue
 		}
 		amount := units(loan.Amount)
-		s.Loans = append(s.Loans, api.Loan{From: n.core.dir.Name(loan.From), To: n.core.dir.Name(loan.To), Amount: amount})
-		if i := n.core.epoch.Position(loan.From); i >= 0 {
+		s.Loans = append(s.Loans, api.Loan{From: n.core.NodeName(loan.From), To: n.core.NodeName(loan.To), Amount: amount})
+		if i := n.core.Epoch().Position(loan.From); i >= 0 {
 			moved[i] -= amount
 		}
-		if i := n.core.epoch.Position(loan.To); i >= 0 {
+		if i := n.core.Epoch().Position(loan.To); i >= 0 {
 			moved[i] += amount
 		}
 	}
-	nodes := len(b.total)
-	for i, m := range n.core.epoch.Roster {
-		c := api.Location{Node: n.core.dir.Name(m.ID), Live: b.view.Live[i], Ceiling: units(b.view.Ceilings[i])}
+	nodes := len(b.Total)
+	for i, m := range n.core.Epoch().Roster {
+		c := api.Location{Node: n.core.NodeName(m.ID), Live: b.View.Live[i], Ceiling: units(b.View.Ceilings[i])}
 		c.Share = max(0, c.Ceiling+moved[i])
-		if i == n.core.pos {
+		if i == n.core.Position() {
 			c.Ceiling, c.Share = s.Ceiling, s.Share
 		}
-		for k := range b.meters {
-			demand, target := units(b.view.Demand[k*nodes+i]), units(b.target[k*nodes+i])
+		for k := range b.Classes() {
+			demand, target := units(b.View.Demand[k*nodes+i]), units(b.Target[k*nodes+i])
 			c.Demand = append(c.Demand, demand)
 			c.Target = append(c.Target, target)
 			refused := max(0, demand-target)
-			if i == n.core.pos {
+			if i == n.core.Position() {
 				refused = s.Classes[k].RefusedRate
 			}
 			c.Refused = append(c.Refused, refused)

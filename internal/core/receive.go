@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"errors"
@@ -15,12 +15,12 @@ const (
 	dropGap  = 8 * int64(time.Millisecond) // between two answers that cost many packets
 )
 
-// receive takes one packet from a peer. Whatever the bytes are, it returns at
+// Receive takes one packet from a peer. Whatever the bytes are, it returns at
 // once; what cannot be used is counted and counts as lost, which is always safe.
-func (c *core) receive(now int64, from string, packet []byte) {
+func (c *Core) Receive(now int64, from string, packet []byte) {
 	m, err := c.dec.Decode(packet)
 	if err != nil {
-		c.cfg.countDrop(wire.ReasonOf(err).String())
+		c.cfg.CountDrop(wire.ReasonOf(err).String())
 		c.askFor(now, from, err)
 		return
 	}
@@ -39,52 +39,40 @@ func (c *core) receive(now int64, from string, packet []byte) {
 	case wire.KindVector, wire.KindUnknown:
 	case wire.KindEpoch:
 		if m.Epoch != nil {
-			c.cfg.countDrop("epoch-refused") // a running node keeps the epoch it started under
+			c.cfg.CountDrop("epoch-refused") // a running node keeps the epoch it started under
 		}
 	}
 }
 
-func (c *core) merge(now int64, row *ledger.Row, packet []byte) {
-	if int(row.Group) >= len(c.groups) {
-		c.cfg.countDrop("group")
-		return
-	}
-	g := c.groups[row.Group]
-	switch outcome := g.led.Merge(now, row); outcome {
+func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
+	switch outcome := c.led.Merge(now, row); outcome {
 	case ledger.Applied:
-		c.packets[packetKey{row.Node, row.Group}] = slices.Clone(packet)
-		c.compare(now, g, row)
+		c.packets[row.Node] = slices.Clone(packet)
+		c.compare(now, row)
 	case ledger.Stale:
 	case ledger.OwnNameHigher:
 		c.beginAgain(now)
 	default:
-		c.cfg.countDrop(outcome.String())
+		c.cfg.CountDrop(outcome.String())
 	}
 }
 
-// beginAgain starts a new life in every group: the own name was seen above us,
-// so a later process of this name ran or runs.
-func (c *core) beginAgain(now int64) {
-	c.restarts++
-	var floor uint64
-	for _, g := range c.groups {
-		floor = max(floor, g.led.HighestOwn())
+// beginAgain starts a new life: the own name was seen above us, so a later
+// process of this name ran or runs.
+func (c *Core) beginAgain(now int64) {
+	inc, err := c.cfg.NewLife(c.led.HighestOwn())
+	if err == nil {
+		err = c.led.Restart(now, inc)
 	}
-	inc, err := c.cfg.newLife(floor)
-	for _, g := range c.groups {
-		if err == nil {
-			err = g.led.Restart(now, inc)
-		}
-		c.install(now, g) // superseded or in quarantine: either way the own part is 0
-	}
+	c.install(now) // superseded or in quarantine: either way the own part is 0
 	if err != nil {
-		c.cfg.countDrop("no-new-life")
+		c.cfg.CountDrop("no-new-life")
 	}
-	c.cfg.countDrop("own-name-higher")
+	c.cfg.CountDrop("own-name-higher")
 }
 
 // askFor asks for what a packet needed to be read.
-func (c *core) askFor(now int64, from string, err error) {
+func (c *Core) askFor(now int64, from string, err error) {
 	var vector *wire.UnknownVectorError
 	var unknown *wire.UnknownEpochError
 	switch {
@@ -100,7 +88,7 @@ func (c *core) askFor(now int64, from string, err error) {
 }
 
 // mayAsk limits how often the same thing is asked for, and how many are.
-func (c *core) mayAsk(now int64, what uint64) bool {
+func (c *Core) mayAsk(now int64, what uint64) bool {
 	if at, ok := c.asked[what]; ok && now-at < askGap {
 		return false
 	}
@@ -113,7 +101,7 @@ func (c *core) mayAsk(now int64, what uint64) bool {
 
 // answer sends packets that a peer asked for, but not faster than dropGap, so
 // that forged questions cannot make a node flood its peers.
-func (c *core) answer(now int64, to string, packets [][]byte) {
+func (c *Core) answer(now int64, to string, packets [][]byte) {
 	if len(packets) == 0 || now-c.answered < dropGap {
 		return
 	}
@@ -123,22 +111,22 @@ func (c *core) answer(now int64, to string, packets [][]byte) {
 	}
 }
 
-func (c *core) sendTo(name string, packet []byte) {
+func (c *Core) sendTo(name string, packet []byte) {
 	if name == "" {
 		return
 	}
 	if err := c.out.SendTo(name, slices.Clone(packet)); err != nil {
-		c.cfg.countDrop("not-sent")
+		c.cfg.CountDrop("not-sent")
 	}
 }
 
-// state is what push/pull hands out: the newest row of every node.
-func (c *core) state() []byte {
+// State is what push/pull hands out: the newest row of every node.
+func (c *Core) State() []byte {
 	var blob []byte
 	for _, p := range c.packets {
 		longer, err := wire.AppendState(blob, p)
 		if err != nil {
-			c.cfg.countDrop("state-too-large")
+			c.cfg.CountDrop("state-too-large")
 			continue
 		}
 		blob = longer
@@ -146,13 +134,13 @@ func (c *core) state() []byte {
 	return blob
 }
 
-// receiveState takes a push/pull blob apart.
-func (c *core) receiveState(now int64, from string, blob []byte) {
+// ReceiveState takes a push/pull blob apart.
+func (c *Core) ReceiveState(now int64, from string, blob []byte) {
 	for p, err := range wire.Packets(blob) {
 		if err != nil {
-			c.cfg.countDrop("state-" + wire.ReasonOf(err).String())
+			c.cfg.CountDrop("state-" + wire.ReasonOf(err).String())
 			return
 		}
-		c.receive(now, from, p)
+		c.Receive(now, from, p)
 	}
 }

@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"container/heap"
@@ -36,10 +36,10 @@ type world struct {
 type host struct {
 	w         *world
 	name      string
-	core      *core
+	core      *Core
 	up        bool
 	life      int
-	disk      []ledger.Stored
+	disk      *ledger.Stored
 	published int // rows
 	noDisk    bool
 	cut       bool                // packets to and from it are lost
@@ -47,7 +47,6 @@ type host struct {
 	load      []float64           // units per second, by class
 	owed      []float64           // arrivals not yet drawn
 	drops     map[string]int      // by reason
-	at        schedule            // as in the shell
 	seen      func(packet []byte) // taps what arrives
 }
 
@@ -126,13 +125,14 @@ func (h *host) start(bootstrap bool) {
 	}
 	doc := h.w.doc()
 	doc.Canonical()
-	cfg := coreConfig{
-		self: h.name, inc: h.newInc(0), tick: testTick, gapMin: gapMin, term: 3 * time.Second, live: 3 * time.Second,
-		epsPPM: 10_000, guard: 25 * time.Millisecond, bootstrap: bootstrap, durable: !h.noDisk, stored: h.disk,
-		newLife:   func(floor uint64) (uint64, error) { return h.newInc(floor), nil },
-		countDrop: func(reason string) { h.drops[reason]++ },
+	cfg := Config{
+		Self: h.name, Inc: h.newInc(0), Tick: testTick, GapMin: 40 * time.Millisecond, Term: 3 * time.Second, Live: 3 * time.Second,
+		EpsPPM: 10_000, Guard: 25 * time.Millisecond, Bootstrap: bootstrap, Durable: !h.noDisk, Stored: h.disk,
+		FirstTick: h.w.now + h.w.rng.Int64N(testTick.Nanoseconds()),
+		NewLife:   func(floor uint64) (uint64, error) { return h.newInc(floor), nil },
+		CountDrop: func(reason string) { h.drops[reason]++ },
 	}
-	h.core, err = newCore(cfg, h, dir, e, doc, h.w.now)
+	h.core, err = New(cfg, h, dir, e, doc, h.w.now)
 	if err != nil {
 		h.t().Fatal(err)
 	}
@@ -145,7 +145,6 @@ func (h *host) start(bootstrap bool) {
 			h.w.after(5*time.Millisecond, turn)
 		}
 	}
-	h.at = schedule{tick: h.w.now + h.w.rng.Int64N(testTick.Nanoseconds())}
 	h.w.after(0, turn)
 }
 
@@ -167,21 +166,7 @@ func (h *host) turn(news bool) {
 	if h.stalled {
 		return
 	}
-	now := h.w.now
-	if now >= h.at.sample {
-		h.at.sample = now + sampleEvery.Nanoseconds()
-		if h.core.sample(now) {
-			h.core.urge()
-			news = true
-		}
-	}
-	tick := now >= h.at.tick
-	if tick {
-		h.at.tick += testTick.Nanoseconds()
-	}
-	if tick || news || now >= h.at.wake {
-		h.at.wake = h.core.pass(now, uint64(now/1e6)+1, tick)
-	}
+	h.core.Turn(h.w.now, uint64(h.w.now/1e6)+1, news)
 }
 
 // arrive decides the requests of a stretch of time, evenly spread.
@@ -196,7 +181,7 @@ func (h *host) arrive(span time.Duration) {
 		}
 		h.owed[k] += mean
 		for ; h.owed[k] >= 1; h.owed[k]-- {
-			h.core.budgets[0].limiter.Decide(h.w.now, k, 1)
+			h.core.budgets[0].Limiter.Decide(h.w.now, k, 1)
 		}
 	}
 }
@@ -221,9 +206,9 @@ func (h *host) SendTo(name string, packet []byte) error {
 	return nil
 }
 
-func (h *host) Save(groups []ledger.Stored) error {
+func (h *host) Save(s ledger.Stored) error {
 	if !h.noDisk {
-		h.disk = groups
+		h.disk = &s
 	}
 	return nil
 }
@@ -246,7 +231,7 @@ func (w *world) carry(from, to *host, packet []byte) {
 		if to.seen != nil {
 			to.seen(packet)
 		}
-		to.core.receive(w.now, from.name, packet)
+		to.core.Receive(w.now, from.name, packet)
 		to.turn(true)
 	})
 }
@@ -308,7 +293,7 @@ func (w *world) check() {
 func (h *host) share() allocator.Rate { return h.shareOf(0) }
 
 func (h *host) shareOf(b int) allocator.Rate {
-	return h.core.budgets[b].limiter.Share(h.w.now, make([]allocator.Rate, 2))
+	return h.core.budgets[b].Limiter.Share(h.w.now, make([]allocator.Rate, 2))
 }
 
 // poisson draws the number of arrivals whose mean is given.

@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"testing"
@@ -88,7 +88,7 @@ func TestTheKillSwitchReturnsANodeToItsBase(t *testing.T) {
 	w.hosts[0].load[0] = 20_000
 	w.run(3 * time.Second)
 	frozen := w.hosts[0]
-	frozen.core.freeze(w.now, uint64(w.now/1e6), true)
+	frozen.core.Freeze(w.now, uint64(w.now/1e6), true)
 	if frozen.share() > frozen.base() {
 		t.Errorf("frozen, it still enforces %d over its base %d", frozen.share(), frozen.base())
 	}
@@ -97,7 +97,7 @@ func TestTheKillSwitchReturnsANodeToItsBase(t *testing.T) {
 	if frozen.share() != frozen.base() {
 		t.Errorf("frozen, it enforces %d, want its base %d", frozen.share(), frozen.base())
 	}
-	frozen.core.freeze(w.now, uint64(w.now/1e6), false)
+	frozen.core.Freeze(w.now, uint64(w.now/1e6), false)
 	w.hosts[1].load[0] = 0
 	w.until(2*time.Second, "unfrozen, it borrows again", func() bool { return frozen.percent() >= 99 })
 }
@@ -109,7 +109,7 @@ func TestALeavingNodeHandsBackAtOnce(t *testing.T) {
 	w.run(3 * time.Second)
 	w.hosts[1].load[0] = 20_000
 	w.hosts[0].load[0] = 0
-	w.hosts[0].core.leave(w.now, uint64(w.now/1e6))
+	w.hosts[0].core.Leave(w.now, uint64(w.now/1e6))
 	took := w.until(time.Second, "another node gets what the leaver had borrowed", func() bool { return w.hosts[1].percent() >= 70 })
 	t.Logf("after %s", took)
 }
@@ -143,7 +143,7 @@ func TestAQuietClassThatWakesGetsItsReservationBack(t *testing.T) {
 	w.until(3*time.Second+testTick, "the waking class has its reservation", func() bool {
 		var sum allocator.Rate
 		for _, h := range w.hosts {
-			h.core.budgets[0].limiter.Share(w.now, classes)
+			h.core.budgets[0].Limiter.Share(w.now, classes)
 			sum += classes[0]
 		}
 		return sum >= w.limit*6/10*99/100
@@ -161,7 +161,7 @@ func TestViewsAgreeUnderNoiseAndDelayAndDisagreeWhenRowsAreMissing(t *testing.T)
 	agreeing := func() (n int) {
 		for _, h := range w.hosts {
 			for _, peer := range w.hosts {
-				if id, _ := h.core.dir.Lookup(peer.name); h != peer && h.core.agrees(w.now, id) {
+				if id, _ := h.core.dir.Lookup(peer.name); h != peer && h.core.Agrees(w.now, id) {
 					n++
 				}
 			}
@@ -175,7 +175,7 @@ func TestViewsAgreeUnderNoiseAndDelayAndDisagreeWhenRowsAreMissing(t *testing.T)
 	w.lost = func(from, to *host, row string) bool { return to == w.hosts[1] && row == "n0" }
 	w.run(7 * time.Second)
 	id, _ := w.hosts[2].core.dir.Lookup("n1")
-	if w.hosts[2].core.agrees(w.now, id) {
+	if w.hosts[2].core.Agrees(w.now, id) {
 		t.Error("n1 allocates without n0's rows, and n2 does not notice")
 	}
 }

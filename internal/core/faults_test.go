@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"math/rand/v2"
@@ -93,7 +93,7 @@ func TestARestartWithoutMemoryLivesOnLoans(t *testing.T) {
 	victim.start(false)
 	victim.load[0] = 2000
 	own := func() allocator.Rate {
-		steps := victim.core.groups[0].led.Steps(w.now, 0, nil)
+		steps := victim.core.led.Steps(w.now, 0, nil)
 		return steps[len(steps)-1].Rate
 	}
 	w.until(2*time.Second, "it borrows what it needs", func() bool { return victim.share() >= 1900*allocator.Unit })
@@ -122,7 +122,7 @@ func TestNodesWithOtherBudgetsAreRefusedInBothDirections(t *testing.T) {
 		t.Fatal("the stranger said nothing")
 	}
 	for _, p := range packets {
-		w.hosts[0].core.receive(w.now, "n0", p)
+		w.hosts[0].core.Receive(w.now, "n0", p)
 	}
 	if got := w.hosts[0].drops["foreign_root"]; got != len(packets) {
 		t.Errorf("%d of %d packets of another budget set were refused as foreign", got, len(packets))
@@ -156,7 +156,7 @@ func TestPoisonedPacketsChangeNothing(t *testing.T) {
 		if _, err := to.core.dec.Decode(p); err == nil {
 			continue // a forgery, not garbage: the key ring keeps those out
 		}
-		to.core.receive(w.now, "n4", p)
+		to.core.Receive(w.now, "n4", p)
 		refused++
 	}
 	t.Logf("%d packets refused", refused)
@@ -185,10 +185,10 @@ func TestAnEntryFromTheFutureIsOvercomeByItsOwner(t *testing.T) {
 	forger.hosts[1].seen = func(p []byte) { rows = append(rows, p) }
 	forger.run(4 * time.Second) // long enough for one that carries its vector
 	for _, row := range rows {
-		w.hosts[2].core.receive(w.now, "n3", row)
+		w.hosts[2].core.Receive(w.now, "n3", row)
 	}
 	w.until(10*time.Second, "the owner's real entry prevails and it has the budget again", func() bool {
-		return w.hosts[0].core.restarts > 0 && w.hosts[0].percent() >= 99
+		return w.hosts[0].drops["own-name-higher"] > 0 && w.hosts[0].percent() >= 99
 	})
 }
 
@@ -240,7 +240,7 @@ func TestFaultsOfAllKindsNeverBreakTheBudget(t *testing.T) {
 				}
 			case 5:
 				if h.up {
-					h.core.freeze(w.now, uint64(w.now/1e6)+1, w.rng.IntN(2) == 0)
+					h.core.Freeze(w.now, uint64(w.now/1e6)+1, w.rng.IntN(2) == 0)
 				}
 			}
 			for _, h := range w.hosts {
@@ -315,7 +315,7 @@ func TestAfterAnyFaultsTheWholeBudgetIsServedWithinSeconds(t *testing.T) {
 			sum := 0.0
 			for _, h := range w.hosts {
 				sum += h.percent()
-				off := h.share() - h.core.budgets[0].total[h.core.pos]
+				off := h.share() - h.core.budgets[0].Total[h.core.pos]
 				if max(off, -off) > w.limit/50 {
 					return false
 				}

@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"encoding/binary"
@@ -21,7 +21,7 @@ import (
 // the highest rate of publication.
 const heardBack = 64
 
-// trail remembers the newest rows of one node in one group.
+// trail remembers the newest rows of one node.
 type trail struct {
 	rows [heardBack]sighting
 	next int
@@ -50,12 +50,12 @@ func (w *trail) find(h ledger.Heard) (uint32, bool) {
 	return 0, false
 }
 
-// trailOf returns the memory of a node's rows in g.
-func (g *group) trailOf(id ledger.NodeID) *trail {
-	for int(id) >= len(g.trails) {
-		g.trails = append(g.trails, trail{})
+// trailOf returns the memory of a node's rows.
+func (c *Core) trailOf(id ledger.NodeID) *trail {
+	for int(id) >= len(c.trails) {
+		c.trails = append(c.trails, trail{})
 	}
-	return &g.trails[id]
+	return &c.trails[id]
 }
 
 // contentHash condenses what a row brings to the allocation.
@@ -71,7 +71,7 @@ func contentHash(name string, content []allocator.Rate) uint32 {
 }
 
 // rowHash is the hash of a published row's content.
-func (c *core) rowHash(r *ledger.Row) uint32 {
+func (c *Core) rowHash(r *ledger.Row) uint32 {
 	c.content = c.content[:0]
 	for i := range r.Sections {
 		c.content = append(c.content, r.Sections[i].Ceiling)
@@ -80,19 +80,16 @@ func (c *core) rowHash(r *ledger.Row) uint32 {
 	return contentHash(c.dir.Name(r.Node), c.content)
 }
 
-// digest is the digest of g's present view, this node's next row included.
-func (c *core) digest(g *group) (sum uint32) {
+// digest is the digest of the present view, this node's next row included.
+func (c *Core) digest() (sum uint32) {
 	for i, m := range c.epoch.Roster {
 		c.content = c.content[:0]
 		live := false
 		for _, b := range c.budgets {
-			if b.group != g {
-				continue
-			}
-			live = b.view.Live[i]
-			c.content = append(c.content, b.view.Ceilings[i])
+			live = b.View.Live[i]
+			c.content = append(c.content, b.View.Ceilings[i])
 			for k := range b.meters {
-				c.content = append(c.content, b.view.Demand[k*len(b.total)+i])
+				c.content = append(c.content, b.View.Demand[k*len(b.Total)+i])
 			}
 		}
 		if live {
@@ -103,33 +100,28 @@ func (c *core) digest(g *group) (sum uint32) {
 }
 
 // compare judges the digest of a row that was just merged.
-func (c *core) compare(now int64, g *group, r *ledger.Row) {
+func (c *Core) compare(now int64, r *ledger.Row) {
 	own := c.rowHash(r)
-	g.trailOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
+	c.trailOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
 	sum := own
-	live := c.budgets[g.first].view.Live // as of the last pass
+	live := c.budgets[0].View.Live // as of the last pass
 	for i, m := range c.epoch.Roster {
 		if m.ID == r.Node || !live[i] || int(m.ID) >= len(r.Heard) {
 			continue
 		}
-		hash, ok := g.trailOf(m.ID).find(r.Heard[m.ID])
+		hash, ok := c.trailOf(m.ID).find(r.Heard[m.ID])
 		if !ok {
 			return // older than remembered, or not arrived here: no word of agreement
 		}
 		sum += hash
 	}
 	if sum == r.Digest {
-		g.trailOf(r.Node).agreed = now
+		c.trailOf(r.Node).agreed = now
 	}
 }
 
-// agrees reports whether a peer's rows matched within the last term, in every
-// group.
-func (c *core) agrees(now int64, id ledger.NodeID) bool {
-	for _, g := range c.groups {
-		if at := g.trailOf(id).agreed; at == 0 || now-at > c.cfg.term.Nanoseconds() {
-			return false
-		}
-	}
-	return true
+// Agrees reports whether a peer's rows matched within the last term.
+func (c *Core) Agrees(now int64, id ledger.NodeID) bool {
+	at := c.trailOf(id).agreed
+	return at != 0 && now-at <= c.cfg.Term.Nanoseconds()
 }

@@ -1,4 +1,4 @@
-package node
+package core
 
 import (
 	"fmt"
@@ -25,19 +25,17 @@ func manyBudgets(n int) func() *epoch.Document {
 	}
 }
 
-func TestMoreBudgetsThanFitOnePacketMakeSeveralRows(t *testing.T) {
-	w := newWorld(t, 30, manyBudgets(60))
+func TestMoreBudgetsThanFitOneDatagramAreShared(t *testing.T) {
+	w := newWorld(t, 30, manyBudgets(200))
 	w.start()
 	busy := w.hosts[2]
-	if got := len(busy.core.groups); got < 2 {
-		t.Fatalf("%d groups of budgets: the test does not test", got)
-	}
-	// One budget of each group is wanted at one node only.
-	wanted := []int{0, 31, 59}
+	largest := 0
+	w.hosts[0].seen = func(packet []byte) { largest = max(largest, len(packet)) }
+	wanted := []int{0, 99, 199}
 	flood := func() {
 		for _, b := range wanted {
 			for range 100 {
-				busy.core.budgets[b].limiter.Decide(w.now, 1, 1)
+				busy.core.budgets[b].Limiter.Decide(w.now, 1, 1)
 			}
 		}
 	}
@@ -46,7 +44,7 @@ func TestMoreBudgetsThanFitOnePacketMakeSeveralRows(t *testing.T) {
 		w.run(5 * time.Millisecond)
 	}
 	for _, b := range wanted {
-		share := busy.core.budgets[b].limiter.Share(w.now, make([]allocator.Rate, 2))
+		share := busy.core.budgets[b].Limiter.Share(w.now, make([]allocator.Rate, 2))
 		if share < w.limit*995/1000 {
 			t.Errorf("budget %d: the only busy node enforces %d of %d", b, share, w.limit)
 		}
@@ -55,16 +53,15 @@ func TestMoreBudgetsThanFitOnePacketMakeSeveralRows(t *testing.T) {
 		if n := h.drops["row-too_large"]; n > 0 {
 			t.Errorf("%s: %d rows did not fit", h.name, n)
 		}
-		// What is kept for a restart has the memory of every group.
-		if got := len(h.disk); got != len(h.core.groups) {
-			t.Errorf("%s remembers %d of %d groups", h.name, got, len(h.core.groups))
-		}
+	}
+	if largest <= wire.MaxPacket {
+		t.Errorf("the largest row has %d bytes, which a datagram holds: the test does not test", largest)
 	}
 	busy.kill()
 	busy.start(false)
-	w.until(4*time.Second, "after a restart every group is proved", func() bool {
+	w.until(4*time.Second, "after a restart every budget is served", func() bool {
 		for b := range busy.core.budgets {
-			if busy.core.budgets[b].limiter.Share(w.now, make([]allocator.Rate, 2)) == 0 {
+			if busy.core.budgets[b].Limiter.Share(w.now, make([]allocator.Rate, 2)) == 0 {
 				return false
 			}
 		}
@@ -101,12 +98,12 @@ func (m mailbox) Publish(packet []byte, _ bool) {
 }
 func (m mailbox) Spread(packet []byte)                 { m.Publish(packet, false) }
 func (m mailbox) SendTo(_ string, packet []byte) error { m.Publish(packet, false); return nil }
-func (m mailbox) Save([]ledger.Stored) error           { return nil }
+func (m mailbox) Save(ledger.Stored) error             { return nil }
 
 func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 	const nodes, classes = 200, 50
 	var sent [][2]any
-	cores := make([]*core, nodes)
+	cores := make([]*Core, nodes)
 	boxes := make([]mailbox, nodes)
 	for i := range cores {
 		dir := ledger.NewDirectory()
@@ -116,10 +113,10 @@ func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 			t.Fatal(err)
 		}
 		boxes[i] = mailbox{fmt.Sprintf("n%03d", i), &sent, map[string]int{}}
-		cores[i], err = newCore(coreConfig{
-			self: boxes[i].name, inc: uint64(i) + 1, tick: testTick, gapMin: gapMin, term: 3 * time.Second, live: 3 * time.Second,
-			epsPPM: 10_000, guard: 25 * time.Millisecond, bootstrap: true,
-			countDrop: func(reason string) { boxes[i].drops[reason]++ },
+		cores[i], err = New(Config{
+			Self: boxes[i].name, Inc: uint64(i) + 1, Tick: testTick, GapMin: 40 * time.Millisecond, Term: 3 * time.Second, Live: 3 * time.Second,
+			EpsPPM: 10_000, Guard: 25 * time.Millisecond, Bootstrap: true,
+			CountDrop: func(reason string) { boxes[i].drops[reason]++ },
 		}, boxes[i], dir, e, doc, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +128,7 @@ func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 		for i, c := range cores {
 			// Every cell has a demand of its own.
 			for k := range classes {
-				c.budgets[0].limiter.Decide(now, k, int64(1+(i+k)%7))
+				c.budgets[0].Limiter.Decide(now, k, int64(1+(i+k)%7))
 			}
 			c.sample(now)
 			c.pass(now, uint64(tick)+1, true)
@@ -140,7 +137,7 @@ func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 			largest = max(largest, len(m[1].([]byte)))
 			for i, c := range cores {
 				if boxes[i].name != m[0] {
-					c.receive(now+1, m[0].(string), m[1].([]byte))
+					c.Receive(now+1, m[0].(string), m[1].([]byte))
 				}
 			}
 		}
@@ -149,7 +146,7 @@ func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 	if largest > wire.MaxPacket {
 		t.Errorf("the largest packet has %d bytes, want at most %d", largest, wire.MaxPacket)
 	}
-	if cores[7].budgets[0].demand[3] == 0 {
+	if cores[7].budgets[0].Demand[3] == 0 {
 		t.Fatal("nobody demands anything: the test does not test")
 	}
 	for i, c := range cores {
@@ -157,10 +154,10 @@ func TestTwoHundredNodesWithFiftyClassesSeeAllDemandWithoutADrop(t *testing.T) {
 			t.Fatalf("%s dropped %v", boxes[i].name, boxes[i].drops)
 		}
 		v := &ledger.View{}
-		c.groups[0].led.View(4*testTick.Nanoseconds()-1, 0, v)
+		c.led.View(4*testTick.Nanoseconds()-1, 0, v)
 		for j := range cores {
 			for k := range classes {
-				if got, want := v.Demand[k*nodes+j], cores[j].budgets[0].demand[k]; got != want {
+				if got, want := v.Demand[k*nodes+j], cores[j].budgets[0].Demand[k]; got != want {
 					t.Fatalf("%s sees demand %d of class %d at n%03d, which published %d", boxes[i].name, got, k, j, want)
 				}
 			}

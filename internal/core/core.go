@@ -1,0 +1,248 @@
+// Package core is the whole decision of a node, without clocks, sockets,
+// files or goroutines: it is told the time and the packets, and drives ledger,
+// allocator and limiters.
+//
+// # Model
+//
+// [Core.Receive] takes the news, [Core.Turn] acts on it: it meters demand,
+// brings proof, epochs, targets and loans up to date, puts the resulting shares
+// in force and hands rows to the [Outbox]. A shell (internal/node) turns it with
+// a real clock and real gossip; the simulators of chaos turn many in virtual
+// time.
+//
+// # Units
+//
+// Instants are readings of the lease clock in nanoseconds (CLOCK_BOOTTIME in the
+// shell), rates are [allocator.Rate]. The wall clock gives sequence numbers
+// their size and nothing else.
+//
+// # Concurrency
+//
+// One goroutine owns a Core. Only the limiters ([Core.Budgets]) and the
+// [Plane]s are shared with others.
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+	"subak/enforce"
+	"subak/gossip/wire"
+	"subak/internal/epoch"
+)
+
+// Outbox is what a core can do to the world. Every call must return at once.
+type Outbox interface {
+	// Publish sends the own row to every live peer and leaves it for relay.
+	// changed says that it asks for a change worth sending twice under loss. The
+	// packet is not kept. One over wire.MaxPacket goes by stream.
+	Publish(packet []byte, changed bool)
+	// Spread sends one packet to every live peer, best effort. It is kept.
+	Spread(packet []byte)
+	// SendTo sends one packet to the named peer, best effort.
+	SendTo(name string, packet []byte) error
+	// Save makes the memory durable before the row that depends on it leaves.
+	Save(ledger.Stored) error
+}
+
+// Config is what a core is told once.
+type Config struct {
+	Self string // a name of the epoch's roster
+	Inc  uint64 // this life's incarnation, above Stored.Incarnation
+	// Tick is the time between two rows of a quiet node, GapMin the least
+	// between two rows.
+	Tick, GapMin time.Duration
+	// FirstTick is the lease-clock instant of the first row; 0 means at once.
+	FirstTick int64
+	// Term, Live, EpsPPM, Guard, Bootstrap, Durable and Stored are the ledger's.
+	Term, Live time.Duration
+	EpsPPM     int64
+	Guard      time.Duration
+	Bootstrap  bool
+	Durable    bool
+	Stored     *ledger.Stored
+	// NewLife returns an incarnation above floor that no process of this name
+	// had or will have.
+	NewLife func(floor uint64) (uint64, error)
+	// LargestCost of one request, by budget; 0 and missing mean 1.
+	LargestCost map[string]int64
+	// CountDrop counts what was refused or could not be done, by reason.
+	CountDrop func(reason string)
+}
+
+// Core is one node's deciding part.
+type Core struct {
+	cfg      Config
+	out      Outbox
+	dir      *ledger.Directory
+	self     ledger.NodeID
+	pos      int // own position in the roster
+	epoch    *ledger.Epoch
+	epochs   map[ledger.EpochID]*ledger.Epoch
+	led      *ledger.Ledger
+	budgets  []*Budget
+	enc      *wire.Encoder
+	dec      *wire.Decoder
+	asked    map[uint64]int64 // vectors asked for, and when; bounded by askedMax
+	answered int64
+	content  []allocator.Rate // scratch of the hashes
+	frozen   bool
+	leaving  bool
+
+	sampleDue, tickDue, wakeDue int64
+	published                   int64 // when the newest own row left, lease clock
+	urgent                      bool  // a change over 1 % of base waits to be published
+	saved                       uint64
+	trails                      []trail // by NodeID
+	// packets holds the newest row of every node as it arrived, for push/pull.
+	// Bounded by the roster.
+	packets map[ledger.NodeID][]byte
+}
+
+// Budget is one budget's working state. What is exported may be read by the
+// owner of the core; Limiter and Plane by anybody.
+type Budget struct {
+	Name    string
+	Index   int // in the epoch's order
+	Doc     *epoch.Budget
+	Limiter *enforce.Limiter
+	Plane   *Plane
+	View    ledger.View      // as of the last pass
+	Target  []allocator.Rate // class-major, by roster position
+	Total   []allocator.Rate // node totals of Target
+	Demand  []allocator.Rate // own, per class, as published
+
+	alloc   *allocator.Allocator
+	meters  []*enforce.Estimator
+	counts  []enforce.Counts
+	before  []enforce.Counts
+	recent  recent
+	steps   []ledger.Step
+	plan    []enforce.Step
+	applied []enforce.Step
+	// static is the class split of the share that needs no peer, zero the demand
+	// it is computed for.
+	static, zero []allocator.Rate
+}
+
+// Classes returns the number of classes.
+func (b *Budget) Classes() int { return len(b.meters) }
+
+// New returns the core of a node under epoch e, whose document is doc, at
+// lease-clock reading now. The cold-start share is in force when it returns.
+func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document, now int64) (*Core, error) {
+	self, ok := dir.Lookup(cfg.Self)
+	if !ok || e.Position(self) < 0 {
+		return nil, errors.New("core: " + cfg.Self + " is not in the list of nodes")
+	}
+	c := &Core{
+		cfg: cfg, out: out, dir: dir, self: self, pos: e.Position(self), epoch: e, tickDue: cfg.FirstTick,
+		epochs:  map[ledger.EpochID]*ledger.Epoch{e.ID: e},
+		packets: map[ledger.NodeID][]byte{}, asked: map[uint64]int64{},
+	}
+	vectors := wire.NewVectors()
+	c.enc = wire.NewEncoder(e.Root, dir, vectors)
+	c.dec = wire.NewDecoder(e.Root, dir, vectors, func(id ledger.EpochID) *ledger.Epoch { return c.epochs[id] })
+	var err error
+	c.led, err = ledger.New(ledger.Config{
+		Self: self, Inc: cfg.Inc, Term: cfg.Term, Live: cfg.Live, EpsPPM: cfg.EpsPPM, Guard: cfg.Guard,
+		Bootstrap: cfg.Bootstrap, Doubt: len(e.Roster) > 1, Durable: cfg.Durable, Stored: cfg.Stored, Directory: dir,
+	}, e, now)
+	if err != nil {
+		return nil, fmt.Errorf("core: ledger: %w", err)
+	}
+	for i := range doc.Budgets {
+		b, err := c.buildBudget(&doc.Budgets[i], i, now)
+		if err != nil {
+			return nil, err
+		}
+		c.budgets = append(c.budgets, b)
+	}
+	c.led.Control(now)
+	c.settle(now)
+	c.install(now)
+	return c, nil
+}
+
+func (c *Core) buildBudget(doc *epoch.Budget, at int, now int64) (*Budget, error) {
+	alloc, err := allocator.New(doc.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
+	}
+	k, n := alloc.Classes(), alloc.Nodes()
+	b := &Budget{
+		Name: doc.Name, Index: at, Doc: doc, alloc: alloc,
+		Target: make([]allocator.Rate, k*n), Total: make([]allocator.Rate, n), Demand: make([]allocator.Rate, k),
+		counts: make([]enforce.Counts, k), before: make([]enforce.Counts, k),
+		recent: newRecent(k, now),
+	}
+	lends, borrows := make([]bool, k), make([]bool, k)
+	for i, cl := range doc.Spec.Classes {
+		lends[i], borrows[i] = cl.Lend != 0, cl.Borrow != 0
+		b.meters = append(b.meters, enforce.NewEstimator(enforce.EstimatorConfig{Tick: c.cfg.Tick}))
+	}
+	cfg := enforce.LimiterConfig{
+		Classes: k, Burst: doc.Burst, LargestCost: c.cfg.LargestCost[doc.Name], Revocable: doc.Revocable,
+		Lends: lends, Borrows: borrows, Shadow: doc.Shadow,
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
+	}
+	b.Limiter = enforce.NewLimiter(cfg, now)
+	b.Plane = &Plane{limiter: b.Limiter}
+	b.static, b.zero = make([]allocator.Rate, k), make([]allocator.Rate, k*n)
+	return b, nil
+}
+
+// Budgets returns the budgets in the epoch's order.
+func (c *Core) Budgets() []*Budget { return c.budgets }
+
+// Epoch returns the config epoch that the core works under.
+func (c *Core) Epoch() *ledger.Epoch { return c.epoch }
+
+// Position returns the own position in the roster.
+func (c *Core) Position() int { return c.pos }
+
+// NodeName returns the name of a roster member.
+func (c *Core) NodeName(id ledger.NodeID) string { return c.dir.Name(id) }
+
+// Status fills s with the ledger's state.
+func (c *Core) Status(now int64, s *ledger.Status) { c.led.Status(now, s) }
+
+// Frozen reports whether the kill switch is on.
+func (c *Core) Frozen() bool { return c.frozen }
+
+// Freeze turns the kill switch: the node returns to its own base with no peer's
+// help, and says so at once.
+func (c *Core) Freeze(now int64, wallMillis uint64, on bool) {
+	c.frozen = on
+	c.led.Freeze(on)
+	c.pass(now, wallMillis, true)
+}
+
+// Leave stops asking for capacity and publishes that at once: with no demand of
+// its own the node releases what it borrowed.
+func (c *Core) Leave(now int64, wallMillis uint64) {
+	c.leaving = true
+	c.sample(now)
+	c.pass(now, wallMillis, true)
+}
+
+// Explain says why the cell of a class at a roster position has its target, by
+// the present view, which it refreshes.
+func (c *Core) Explain(now int64, b *Budget, class, position int) (allocator.Explanation, error) {
+	c.led.View(now, b.Index, &b.View)
+	if err := b.alloc.SetCeilings(b.View.Ceilings); err != nil {
+		return allocator.Explanation{}, err
+	}
+	return b.alloc.Explain(class, position, b.View.Demand)
+}
+
+// Refused returns what class k refused per second lately. counts is a present
+// reading of the limiter.
+func (b *Budget) Refused(now int64, k int, counts []enforce.Counts) allocator.Rate {
+	return b.recent.refused(now, k, counts)
+}

@@ -1,0 +1,189 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"subak/allocator"
+	"subak/allocator/ledger"
+	"subak/enforce"
+	"subak/gossip/wire"
+)
+
+// sampleEvery is the time between two readings of the meters: four to a tick of
+// the default length, so that a jump shows early.
+const sampleEvery = int64(50 * time.Millisecond)
+
+// Turn does what is due at lease-clock reading now and returns when it wants to
+// be called again at the latest. news says that something was received or asked
+// since the last turn. wallMillis is a wall-clock reading: sequence numbers of
+// all nodes stay close by it, nothing else uses it.
+func (c *Core) Turn(now int64, wallMillis uint64, news bool) (next int64) {
+	if now >= c.sampleDue {
+		c.sampleDue = now + sampleEvery
+		if c.sample(now) {
+			c.urgent = true
+			news = true
+		}
+	}
+	tick := now >= c.tickDue
+	if tick {
+		c.tickDue = max(c.tickDue+c.cfg.Tick.Nanoseconds(), now+c.cfg.Tick.Nanoseconds()/2)
+	}
+	if tick || news || now >= c.wakeDue {
+		c.wakeDue = c.pass(now, wallMillis, tick)
+	}
+	return min(c.sampleDue, c.tickDue, c.wakeDue)
+}
+
+// sample meters demand since the last call and says whether any class jumped,
+// which is worth a publication at once.
+func (c *Core) sample(now int64) (jumped bool) {
+	for _, b := range c.budgets {
+		b.counts, b.before = b.before, b.counts
+		b.Limiter.Counts(b.counts)
+		b.recent.note(now, b.counts)
+		for k, m := range b.meters {
+			rate, jump := m.Update(now, b.counts[k].Offered-b.before[k].Offered)
+			if c.leaving {
+				rate, jump = 0, false // what still drains is served, not asked for
+			}
+			b.Demand[k] = rate
+			jumped = jumped || jump
+		}
+		c.led.SetDemand(b.Index, b.Demand)
+	}
+	return jumped
+}
+
+// pass brings every decision up to date with the news: proof, quarantine,
+// epochs, targets, settlement, publication, and the schedules of the data plane.
+// A tick publishes in any case; otherwise a row leaves if it asks for a change
+// over 1 % of base and the last one left at least GapMin ago. The returned
+// instant is when pass wants to be called again at the latest.
+func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
+	wake = now + c.cfg.Tick.Nanoseconds()
+	c.led.Control(now)
+	c.settle(now)
+	changed := c.urgent
+	if tick || changed && now-c.published >= c.cfg.GapMin.Nanoseconds() {
+		c.urgent = false
+		c.publish(now, wallMillis, changed)
+	} else {
+		c.install(now)
+		if changed {
+			wake = min(wake, c.published+c.cfg.GapMin.Nanoseconds())
+		}
+	}
+	return max(min(wake, c.led.NextEvent(now)), now+1)
+}
+
+// settle computes the targets of every budget from the present view and
+// lets the ledger release, recall and lend towards them.
+func (c *Core) settle(now int64) {
+	for _, b := range c.budgets {
+		c.led.View(now, b.Index, &b.View)
+		err := b.alloc.SetCeilings(b.View.Ceilings)
+		if err == nil {
+			err = b.alloc.Allocate(b.Target, b.View.Demand)
+		}
+		if err != nil {
+			// Only an overflow of a sum gets here: the rows themselves are
+			// validated. The last good targets stay in force.
+			c.cfg.CountDrop("demand-overflow")
+			continue
+		}
+		n := len(b.Total)
+		for i := range b.Total {
+			b.Total[i] = 0
+			for k := range b.meters {
+				b.Total[i] += b.Target[k*n+i]
+			}
+		}
+		change, _ := c.led.Settle(now, b.Index, b.Total)
+		if base := c.epoch.Budgets[b.Index].Base[c.pos]; change > base/100 {
+			c.urgent = true
+		}
+	}
+}
+
+// publish sends the next row: what must be durable is saved and the
+// data plane is lowered before the row can leave (rule L4).
+func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
+	c.led.SetDigest(c.digest())
+	row := c.led.Publish(now, wallMillis/uint64(c.cfg.Tick.Milliseconds()))
+	c.published = now
+	c.install(now)
+	if row == nil {
+		return // superseded: nothing is said until the new life
+	}
+	c.trailOf(c.self).note(ledger.Heard{Inc: row.Inc, Seq: row.Seq}, c.rowHash(row))
+	if c.led.StoredVersion() != c.saved && !c.save() {
+		c.cfg.CountDrop("state-not-saved")
+		return
+	}
+	packet, extra, err := c.enc.Row(row, c.epochs[row.Epoch])
+	if packet == nil {
+		c.cfg.CountDrop("row-" + wire.ReasonOf(err).String())
+		return
+	}
+	for _, p := range extra {
+		c.out.Spread(p)
+	}
+	c.packets[c.self] = append(c.packets[c.self][:0], packet...)
+	c.out.Publish(packet, changed)
+}
+
+// save makes the memory durable. A row that was built without it must not leave;
+// the ledger counts it as sent, which is safe.
+func (c *Core) save() bool {
+	if c.out.Save(c.led.Stored()) != nil {
+		return false
+	}
+	c.saved = c.led.StoredVersion()
+	return true
+}
+
+// install puts the shares in force, where they differ from what is in force.
+func (c *Core) install(now int64) {
+	for _, b := range c.budgets {
+		b.steps = c.led.Steps(now, b.Index, b.steps[:0])
+		b.plan = b.plan[:0]
+		for _, s := range b.steps {
+			b.plan = appendStep(b.plan, s, len(b.meters))
+			classes := b.plan[len(b.plan)-1].Classes
+			if b.Doc.Revocable {
+				b.alloc.SplitRevocable(classes, s.Rate, c.pos, b.Target)
+			} else {
+				b.alloc.Split(classes, s.Rate, c.pos, b.Target)
+			}
+		}
+		ceiling, from := c.led.Fallback(b.Index)
+		b.alloc.Split(b.static, ceiling, c.pos, b.zero)
+		b.Plane.fallBack(ceiling, b.static, from)
+		if !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden() {
+			b.Plane.set(now, b.plan)
+			b.plan, b.applied = b.applied, b.plan
+		}
+	}
+}
+
+// appendStep grows plan by one step, reusing the class slice that lies behind
+// its end, if there is one.
+func appendStep(plan []enforce.Step, s ledger.Step, classes int) []enforce.Step {
+	if len(plan) < cap(plan) {
+		plan = plan[:len(plan)+1]
+	} else {
+		plan = append(plan, enforce.Step{})
+	}
+	last := &plan[len(plan)-1]
+	last.Until, last.Total = s.Until, s.Rate
+	if len(last.Classes) != classes {
+		last.Classes = make([]allocator.Rate, classes)
+	}
+	return plan
+}
+
+func sameStep(a, b enforce.Step) bool {
+	return a.Until == b.Until && a.Total == b.Total && slices.Equal(a.Classes, b.Classes)
+}
