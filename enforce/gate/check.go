@@ -12,7 +12,7 @@ func (g *Gate) serveCheck(w http.ResponseWriter, r *http.Request) {
 	f, trusted := g.facts(r)
 	if trusted {
 		if !original(&f, r.Header) {
-			g.forged.Add(1)
+			g.tally.forged.Add(1)
 			problem(w, http.StatusForbidden, "the request is described twice, or badly")
 			return
 		}

@@ -41,7 +41,7 @@ func TestCheckAnswersForTheOriginalRequest(t *testing.T) {
 			if got := w.counts(0).Admitted; got != tc.high {
 				t.Errorf("high admitted %d, want %d", got, tc.high)
 			}
-			forged := metric(t, gate.NewCollector(g), "budget_gate_check_forged_total")
+			forged := metric(t, collector(g), "budget_gate_check_forged_total")
 			if want := tc.status == 403; (forged == 1) != want {
 				t.Errorf("%v counted as forged", forged)
 			}

@@ -266,7 +266,7 @@ func TestUnknownRequestsFollowOnUnknownAndAreCounted(t *testing.T) {
 		if got := w.counts(1).Offered; got != tc.low {
 			t.Errorf("on_unknown %d: low offered %d, want %d", tc.on, got, tc.low)
 		}
-		if got := metric(t, gate.NewCollector(g), "budget_gate_unknown_total", "listener=edge"); got != 1 {
+		if got := metric(t, collector(g), "budget_gate_unknown_total", "listener=edge"); got != 1 {
 			t.Errorf("on_unknown %d: %v counted, want 1", tc.on, got)
 		}
 	}

@@ -164,6 +164,10 @@ func (bs Budgets) Limiter(budget, class string) (*enforce.Limiter, int, bool) {
 // Deps are what a gate asks of the outside.
 type Deps struct {
 	Limits Limits
+	// Missing, if set, is told of targets that Limits does not have, while the
+	// gate is made; their rules then match nothing, so that requests go the way
+	// of OnUnknown, and a missing default refuses. Nil makes them faults.
+	Missing func(Target)
 	// Now is the lease clock's reading, the same one the limiters' schedules
 	// are given in.
 	Now func() int64

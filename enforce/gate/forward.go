@@ -44,7 +44,7 @@ type backend struct {
 	close    func()
 	skip     atomic.Int64 // not to be used before; lease clock
 	inRow    atomic.Int64 // failures without an answer in between
-	failures atomic.Int64
+	failures *atomic.Int64
 	said     atomic.Int64 // when an outage was last logged; lease clock, 0 never
 	down     atomic.Bool  // the outage that was logged goes on
 }
@@ -66,7 +66,7 @@ func (p *pool) newBackend(cfg Backend) *backend {
 	if h2c {
 		target.Scheme = "http"
 	}
-	b := &backend{name: cfg.URL.Host, target: &target, close: func() {}}
+	b := &backend{name: cfg.URL.Host, target: &target, close: func() {}, failures: entry(p.gate.tally.failures, cfg.URL.Host)}
 	rt := p.gate.deps.Transport
 	if rt == nil {
 		t := newTransport(p.gate.cfg.ResponseTimeout, h2c)
@@ -220,7 +220,7 @@ func (p *pool) pick() *backend {
 func (p *pool) failed(b *backend, log *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if r.Context().Err() != nil {
-			p.gate.gone.Add(1)
+			p.gate.tally.gone.Add(1)
 			w.WriteHeader(http.StatusBadGateway) // nobody is there to read it
 			return
 		}

@@ -240,7 +240,7 @@ func TestDeadBackendIsA502OfOurOwnAndCountedApart(t *testing.T) {
 	if !strings.Contains(a.body, "could not be reached") {
 		t.Errorf("body %s", a.body)
 	}
-	if got := metric(t, gate.NewCollector(g), "budget_gate_backend_failures_total", "backend="+dead.Host); got != 1 {
+	if got := metric(t, collector(g), "budget_gate_backend_failures_total", "backend="+dead.Host); got != 1 {
 		t.Errorf("%v failures counted, want 1", got)
 	}
 	if c := w.counts(1); c.Admitted != 1 || c.Refused != 0 {
@@ -340,7 +340,7 @@ func TestClientThatLeavesIsNoBackendFailure(t *testing.T) {
 	}
 	<-left
 	<-done
-	c := gate.NewCollector(g)
+	c := collector(g)
 	if got := metric(t, c, "budget_gate_client_gone_total"); got != 1 {
 		t.Errorf("%v gone, want 1", got)
 	}

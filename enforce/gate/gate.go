@@ -19,9 +19,31 @@ type Gate struct {
 	fallback charge // for requests that no rule matches; to is nil without one
 	targets  []*target
 	pool     *pool // nil without backends
-	unknown  atomic.Int64
-	gone     atomic.Int64 // clients that left before their answer
-	forged   atomic.Int64 // check requests that contradict themselves
+	tally    *tally
+}
+
+// counts are decisions by reason.
+type counts [enforce.Reasons]atomic.Int64
+
+// tally is what a gate counts; its successors go on with it.
+type tally struct {
+	unknown atomic.Int64
+	gone    atomic.Int64 // clients that left before their answer
+	forged  atomic.Int64 // check requests that contradict themselves
+	// decisions by budget and class, failures by backend: for the owner of the
+	// newest gate, at its making.
+	decisions map[[2]string]*counts
+	failures  map[string]*atomic.Int64
+}
+
+// entry returns the counter of key, making it on first use.
+func entry[K comparable, C any](m map[K]*C, key K) *C {
+	c := m[key]
+	if c == nil {
+		c = new(C)
+		m[key] = c
+	}
+	return c
 }
 
 // target is one class of one budget, as this listener uses it.
@@ -31,18 +53,31 @@ type target struct {
 	index         int
 	policy        string // its name as a structured string, quotes included
 	refusals      [2]body
-	counts        [enforce.Reasons]atomic.Int64
+	counts        *counts
 }
 
 // New compiles a configuration against the limiters. It returns every fault.
 func New(cfg Config, deps Deps) (*Gate, error) {
+	return compileGate(cfg, deps, &tally{decisions: map[[2]string]*counts{}, failures: map[string]*atomic.Int64{}})
+}
+
+// Renew returns a gate for another configuration or other limiters that goes on
+// counting where g stands. g still serves the requests that it has; close it
+// when it gets no new ones. Two renewals must not run at once.
+func (g *Gate) Renew(cfg Config, limits Limits) (*Gate, error) {
+	deps := g.deps
+	deps.Limits = limits
+	return compileGate(cfg, deps, g.tally)
+}
+
+func compileGate(cfg Config, deps Deps, t *tally) (*Gate, error) {
 	if cfg.Check.Path == "" {
 		cfg.Check.Path = "/v1/check"
 	}
 	if cfg.Check.RefusalStatus == 0 {
 		cfg.Check.RefusalStatus = http.StatusTooManyRequests
 	}
-	g := &Gate{cfg: cfg, deps: deps, seed: maphash.MakeSeed()}
+	g := &Gate{cfg: cfg, deps: deps, seed: maphash.MakeSeed(), tally: t}
 	errs := []error{cfg.Validate()}
 	for i, r := range cfg.Rules {
 		c, err := g.charge(r.Target)
@@ -77,10 +112,14 @@ func (g *Gate) charge(t Target) (charge, error) {
 		}
 	}
 	lim, k, ok := g.deps.Limits.Limiter(t.Budget, t.Class)
+	if !ok && g.deps.Missing != nil {
+		g.deps.Missing(t)
+		return charge{}, nil
+	}
 	if !ok || lim == nil {
 		return charge{}, fmt.Errorf("no class %q in budget %q", t.Class, t.Budget)
 	}
-	nt := &target{budget: t.Budget, class: t.Class, limiter: lim, index: k}
+	nt := &target{budget: t.Budget, class: t.Class, limiter: lim, index: k, counts: entry(g.tally.decisions, [2]string{t.Budget, t.Class})}
 	nt.policy = quote(t.Budget + "/" + t.Class)
 	nt.refusals = [2]body{
 		quotaBody(nt, http.StatusTooManyRequests), quotaBody(nt, g.cfg.Check.RefusalStatus),
@@ -99,16 +138,16 @@ type decision struct {
 
 // decide classifies and charges. It allocates nothing.
 func (g *Gate) decide(f *facts) decision {
-	c := g.fallback
-	found := false
+	var c charge
 	for i := range g.rules {
 		if g.rules[i].matches(f) {
-			c, found = g.rules[i].charge, true
+			c = g.rules[i].charge
 			break
 		}
 	}
-	if !found {
-		g.unknown.Add(1)
+	if c.to == nil {
+		c = g.fallback
+		g.tally.unknown.Add(1)
 	}
 	if c.to == nil {
 		return decision{verdict: enforce.Verdict{OK: g.cfg.OnUnknown == UnknownAllow, From: -1}}

@@ -61,6 +61,10 @@ func (w *world) gate(cfg gate.Config) *gate.Gate {
 	return g
 }
 
+func collector(g *gate.Gate) prometheus.Collector {
+	return gate.NewCollector(func() []*gate.Gate { return []*gate.Gate{g} })
+}
+
 // serve runs a handler on real TCP and returns its URL.
 func serve(t testing.TB, h http.Handler) *url.URL {
 	t.Helper()

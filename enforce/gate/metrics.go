@@ -31,12 +31,12 @@ func newGateDescs() gateDescs {
 
 type gateCollector struct {
 	descs gateDescs
-	gates []*Gate
+	gates func() []*Gate
 }
 
-// NewCollector collects what the gates of a process count. Series are bounded by
-// the configuration: listeners, classes, backends, reasons.
-func NewCollector(gates ...*Gate) prometheus.Collector {
+// NewCollector collects what the present gates of a process count. Series are
+// bounded by the configuration: listeners, classes, backends, reasons.
+func NewCollector(gates func() []*Gate) prometheus.Collector {
 	return &gateCollector{newGateDescs(), gates}
 }
 
@@ -51,23 +51,23 @@ func (c *gateCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *gateCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, g := range c.gates {
+	for _, g := range c.gates() {
 		name := g.cfg.Name
 		for _, t := range g.targets {
 			for r := range enforce.Reason(enforce.Reasons) {
 				counter(ch, c.descs.decisions, t.counts[r].Load(), name, t.budget, t.class, r.String())
 			}
 		}
-		counter(ch, c.descs.unknown, g.unknown.Load(), name)
-		counter(ch, c.descs.gone, g.gone.Load(), name)
-		counter(ch, c.descs.forged, g.forged.Load(), name)
+		counter(ch, c.descs.unknown, g.tally.unknown.Load(), name)
+		counter(ch, c.descs.gone, g.tally.gone.Load(), name)
+		counter(ch, c.descs.forged, g.tally.forged.Load(), name)
 		if g.pool == nil {
 			continue
 		}
 		// Backends of one host share a label, and a series must not come twice.
 		failures := map[string]int64{}
 		for _, b := range g.pool.backends {
-			failures[b.name] += b.failures.Load()
+			failures[b.name] = b.failures.Load()
 		}
 		for host, n := range failures {
 			counter(ch, c.descs.failures, n, name, host)
@@ -76,12 +76,12 @@ func (c *gateCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 type limitCollector struct {
-	budgets                                       Budgets
+	budgets                                       func() Budgets
 	offered, admitted, refused, borrowed, retried *prometheus.Desc
 }
 
-// NewLimitCollector collects the limiters' cumulative figures, in units of cost.
-func NewLimitCollector(budgets Budgets) prometheus.Collector {
+// NewLimitCollector collects the present limiters' cumulative figures, in units of cost.
+func NewLimitCollector(budgets func() Budgets) prometheus.Collector {
 	labels := []string{"budget", "class"}
 	return &limitCollector{
 		budgets:  budgets,
@@ -102,7 +102,7 @@ func (c *limitCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *limitCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, b := range c.budgets {
+	for _, b := range c.budgets() {
 		counts := make([]enforce.Counts, len(b.Classes))
 		b.Limiter.Counts(counts)
 		for k, class := range b.Classes {

@@ -15,7 +15,7 @@ func TestLimitCollectorReportsTheLimitersFigures(t *testing.T) {
 	for range 5 {
 		w.lim.DecideClient(w.now.Load(), 1, 1, 7)
 	}
-	c := gate.NewLimitCollector(w.limits)
+	c := gate.NewLimitCollector(func() gate.Budgets { return w.limits })
 	for name, want := range map[string]float64{
 		"budget_class_offered_units_total":  3,
 		"budget_class_admitted_units_total": 2,
@@ -35,7 +35,7 @@ func TestSeriesAreBoundedByTheConfiguration(t *testing.T) {
 	g := w.gate(gate.Config{Backends: to(serve(t, http.HandlerFunc(echo))), TrustedHops: 1})
 	u := serve(t, g)
 	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(gate.NewCollector(g), gate.NewLimitCollector(w.limits))
+	reg.MustRegister(collector(g), gate.NewLimitCollector(func() gate.Budgets { return w.limits }))
 	series := func() (n int) {
 		fams, err := reg.Gather()
 		if err != nil {
@@ -62,7 +62,7 @@ func TestTwoBackendsOnOneHostShareASeries(t *testing.T) {
 	at := serve(t, g)
 	send(t, "GET", at, "/")
 	send(t, "GET", at, "/")
-	if got := metric(t, gate.NewCollector(g), "budget_gate_backend_failures_total"); got != 2 {
+	if got := metric(t, collector(g), "budget_gate_backend_failures_total"); got != 2 {
 		t.Errorf("%v failures, want 2", got)
 	}
 }

@@ -228,7 +228,7 @@ func TestShadowLetsPassAndCountsTheReason(t *testing.T) {
 	a := send(t, "GET", u, "/")
 	wantStatus(t, a, 200)
 	wantHeader(t, a, "X-Subak-Decision", `budget="origin", class="low", cost=1, reason=no-share, from=-1`)
-	if got := metric(t, gate.NewCollector(g), "budget_gate_decisions_total", "class=low", "reason=no-share"); got != 1 {
+	if got := metric(t, collector(g), "budget_gate_decisions_total", "class=low", "reason=no-share"); got != 1 {
 		t.Errorf("%v counted, want 1", got)
 	}
 }

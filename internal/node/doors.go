@@ -42,7 +42,10 @@ func (n *Node) openDoors() error {
 		n.doors = append(n.doors, &door{l.Name, g, gate.NewServer(l.Listen.String(), g, n.log), socket})
 		n.log.Info("door opens", "listener", l.Name, "address", socket.Addr().String())
 	}
-	return errors.Join(n.reg.Register(gate.NewCollector(gates...)), n.reg.Register(gate.NewLimitCollector(budgets)))
+	return errors.Join(
+		n.reg.Register(gate.NewCollector(func() []*gate.Gate { return gates })),
+		n.reg.Register(gate.NewLimitCollector(func() gate.Budgets { return budgets })),
+	)
 }
 
 func (n *Node) gateBudgets() gate.Budgets {
