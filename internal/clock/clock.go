@@ -2,10 +2,13 @@
 // is paused and while the machine is suspended (conservation.md A2, trap 10).
 //
 // Go's monotonic clock stops in suspend on Linux. Boot adds the difference to
-// CLOCK_BOOTTIME, measured again at most every refresh interval, so that a
-// reading is a plain monotonic one (about 25 ns) plus two atomic loads, and the
-// system call of about 300 ns is rare. After a resume the reading is late by the
-// time suspended for at most refreshEvery, which the lease's guard covers.
+// CLOCK_BOOTTIME. The system call for that takes about 300 ns, so it is made
+// only every refreshEvery, and at once when the wall clock has moved against the
+// monotonic one: a suspend moves it by what it took, and both come with one
+// reading of about 50 ns. So the first reading after a suspend of over stepMin
+// counts all of it: no decision rests on a lease that ran out in sleep. That the
+// wall clock moved is only the bell. By how much, and whether it was set by hand,
+// changes nothing (lessons O4, O10).
 //
 // Readings never go backwards: one that happens after another is not smaller.
 // They have no meaning on another machine or after a reboot. Elsewhere than on
@@ -20,6 +23,17 @@ import (
 // refreshEvery is how old the measured offset may be, in nanoseconds.
 const refreshEvery = int64(10 * time.Millisecond)
 
+// stepMin is by how much, in nanoseconds, the wall clock must have moved against
+// the monotonic one to be looked after. A lease's guard covers less.
+const stepMin = int64(time.Millisecond)
+
+// A measurement that took as long as preempted is made again, measureTries times
+// at most. The system call takes under a microsecond.
+const (
+	preempted    = 100 * time.Microsecond
+	measureTries = 5
+)
+
 // jumpMin is the least growth of the offset that counts as a jump rather than
 // as a better measurement, in nanoseconds.
 const jumpMin = int64(time.Millisecond)
@@ -31,16 +45,22 @@ type Boot struct {
 	next   atomic.Int64 // time since base of the next measurement
 	jumps  atomic.Uint64
 	jumped atomic.Int64
+	lead   atomic.Int64 // wall clock minus time since base, not newer than offset
 	read   func() (int64, bool)
+	wall   func(time.Time) int64
 }
 
 // NewBoot returns a clock that reads as CLOCK_BOOTTIME does, where there is one.
-func NewBoot() *Boot { return newBoot(readBoot) }
+func NewBoot() *Boot { return newBoot(readBoot, time.Time.UnixNano) }
 
-func newBoot(read func() (int64, bool)) *Boot {
-	b := &Boot{base: time.Now(), read: read}
-	if boot, ok := b.read(); ok {
+func newBoot(read func() (int64, bool), wall func(time.Time) int64) *Boot {
+	b := &Boot{base: time.Now(), read: read, wall: wall}
+	b.lead.Store(wall(b.base))
+	if boot, ok := read(); ok {
 		b.offset.Store(boot - int64(time.Since(b.base)))
+		b.measure() // what is found better now is no time that passed
+		b.jumps.Store(0)
+		b.jumped.Store(0)
 	}
 	b.next.Store(int64(time.Since(b.base)) + refreshEvery)
 	return b
@@ -48,27 +68,37 @@ func newBoot(read func() (int64, bool)) *Boot {
 
 // Now returns the lease clock's reading in nanoseconds.
 func (b *Boot) Now() int64 {
-	m := int64(time.Since(b.base))
-	if m >= b.next.Load() {
-		b.refresh(m)
+	t := time.Now()
+	m := int64(t.Sub(b.base))
+	lead := b.wall(t) - m
+	if step := lead - b.lead.Load(); step >= stepMin || step <= -stepMin {
+		b.measure()
+		// Only now: whoever reads meanwhile must measure too. A caller that was
+		// overtaken stores an old lead, and the next one measures again.
+		b.lead.Store(lead)
+	} else if due := b.next.Load(); m >= due && b.next.CompareAndSwap(due, m+refreshEvery) {
+		b.measure() // once per interval, however many callers are due
 	}
 	return m + b.offset.Load()
 }
 
-// refresh measures the offset, once per interval however many callers are due.
-func (b *Boot) refresh(m int64) {
-	due := b.next.Load()
-	if m < due || !b.next.CompareAndSwap(due, m+refreshEvery) {
-		return
+// measure raises the offset to what it is now. The monotonic reading is taken
+// after the other, so the difference is never above the true offset and raising
+// to it never overshoots. A caller that is preempted in between measures too
+// little, and measures again.
+func (b *Boot) measure() {
+	for range measureTries {
+		before := time.Since(b.base)
+		boot, ok := b.read()
+		if !ok {
+			return
+		}
+		after := time.Since(b.base)
+		b.raise(boot - int64(after))
+		if after-before < preempted {
+			return
+		}
 	}
-	boot, ok := b.read()
-	if !ok {
-		return
-	}
-	// The monotonic reading is taken after the other, so the difference is
-	// never above the true offset: raising to it never overshoots, and a
-	// caller preempted in between just measures too little.
-	b.raise(boot - int64(time.Since(b.base)))
 }
 
 func (b *Boot) raise(to int64) {
