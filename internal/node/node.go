@@ -74,7 +74,8 @@ type Node struct {
 	reg      *prometheus.Registry
 	doc      *epoch.Document
 	state    *state.Dir
-	core     *core.Core // owned by the loop
+	core     *core.Core // owned by the loop, which may replace it
+	force    atomic.Pointer[inForce]
 	gossip   *gossip.Gossip
 	doors    []*door
 	web      *web.Server
@@ -174,9 +175,7 @@ func (n *Node) openCore() error {
 	}
 	n.watchdog.stallMax = max(time.Second, 5*tick)
 	n.watchdog.beat(now)
-	for _, b := range n.core.Budgets() {
-		n.watchdog.planes = append(n.watchdog.planes, b.Plane)
-	}
+	n.putInForce()
 	return nil
 }
 
@@ -297,7 +296,7 @@ func (n *Node) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
-			if n.watchdog.check(n.clock.Now()) {
+			if n.watchdog.check(n.clock.Now(), n.force.Load().planes) {
 				n.log.Error("the decision loop stands still; static share once loans have run out")
 			}
 		}

@@ -14,7 +14,6 @@ import (
 // loan must have ended. It is safe against a loop that wakes up at any moment
 // (see [core.Plane.TakeOver]).
 type watchdog struct {
-	planes   []*core.Plane
 	stallMax time.Duration
 	last     atomic.Int64 // lease clock at the loop's last turn
 	stalls   atomic.Uint64
@@ -39,9 +38,9 @@ func (w *watchdog) beat(now int64) (stall time.Duration) {
 // silent returns for how long the loop has stood still.
 func (w *watchdog) silent(now int64) time.Duration { return time.Duration(now - w.last.Load()) }
 
-// check looks once and acts if the loop stands still. It returns true when it
-// found a new stall.
-func (w *watchdog) check(now int64) (stall bool) {
+// check looks once and acts on the planes in force if the loop stands still. It
+// returns true when it found a new stall.
+func (w *watchdog) check(now int64, planes []*core.Plane) (stall bool) {
 	if w.silent(now) < w.stallMax {
 		return false
 	}
@@ -49,7 +48,7 @@ func (w *watchdog) check(now int64) (stall bool) {
 	if stall {
 		w.stalls.Add(1)
 	}
-	for _, p := range w.planes {
+	for _, p := range planes {
 		p.TakeOver(now, func() bool { return w.silent(now) >= w.stallMax })
 	}
 	return stall

@@ -17,7 +17,7 @@ func TestAPauseOfTheWholeProcessIsAStallToo(t *testing.T) {
 	if got := dog.beat(108 * second); got < 6*time.Second || dog.stalls.Load() != 1 {
 		t.Errorf("a pause ends a stall of %v, %d counted", got, dog.stalls.Load())
 	}
-	if !dog.check(110*second) || dog.beat(111*second) != 3*time.Second || dog.stalls.Load() != 2 {
+	if !dog.check(110*second, nil) || dog.beat(111*second) != 3*time.Second || dog.stalls.Load() != 2 {
 		t.Errorf("%d stalls counted, want 2: what the watchdog saw counts once", dog.stalls.Load())
 	}
 }
