@@ -72,7 +72,7 @@ func (p Profile) String() string {
 }
 
 // KeyFunc gives the identity of a packet: key names the thing it is about
-// (usually publisher and budget group), order is (incarnation, sequence). A
+// (usually its publisher), order is (incarnation, sequence). A
 // packet with a greater order replaces those before it. ok is false for packets
 // that have no identity: they are delivered but never relayed or deduplicated.
 // It sees foreign bytes, must not keep packet and must be safe for

@@ -9,7 +9,7 @@ import (
 // book is the account of one budget: what is lent, borrowed and given back.
 type book struct {
 	name    string
-	index   int            // position in the group under the current epoch; -1 when dropped by it
+	index   int            // position in the current epoch; -1 when dropped by it
 	ceiling allocator.Rate // c: base that may be used or lent once proved and out of quarantine
 	demand  []allocator.Rate
 

@@ -6,7 +6,7 @@
 // Capacity moves only as loans out of a node's own base. A node publishes rows;
 // a row says what the publisher lends, what it has heard of everybody, and
 // which borrowed capacity it has given back. A [Ledger] is one node's state
-// for one group of budgets. It is told the time, the rows and the epochs, and
+// for all budgets. It is told the time, the rows and the epochs, and
 // it answers what may be enforced now ([Ledger.Steps]) and what to publish
 // ([Ledger.Publish]).
 //

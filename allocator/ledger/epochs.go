@@ -14,9 +14,6 @@ var (
 	ErrNotGreater = errors.New("epoch is not above the adopted one")
 	// ErrForeignRoot: the epoch is of another lineage.
 	ErrForeignRoot = errors.New("epoch is of another root")
-	// ErrBudgets: the group is one of several, and the epoch has another list of
-	// budgets than the adopted one.
-	ErrBudgets = errors.New("epoch changes the budgets of a split list")
 )
 
 // Adopt takes up epoch e, learned at lease-clock reading now, if it is above the
@@ -33,9 +30,6 @@ func (l *Ledger) Adopt(now int64, e *Epoch) error {
 	}
 	if e.Root != l.cur.Root {
 		return fmt.Errorf("adopt epoch %v: %w", e.ID, ErrForeignRoot)
-	}
-	if l.cfg.Count != 0 && !sameBudgets(e, l.cur) {
-		return fmt.Errorf("adopt epoch %v: %w", e.ID, ErrBudgets)
 	}
 	if e.ID == l.cur.ID {
 		return nil
@@ -64,10 +58,9 @@ func (l *Ledger) Adopt(now int64, e *Epoch) error {
 // budgets that e lacks stay behind the listed ones until it is activated.
 func (l *Ledger) enter(e *Epoch) {
 	l.cur = e
-	first, count := l.groupOf(e)
-	books := make([]*book, 0, count+len(l.books))
-	for i := range e.Budgets[first : first+count] {
-		spec := &e.Budgets[first+i]
+	books := make([]*book, 0, len(e.Budgets)+len(l.books))
+	for i := range e.Budgets {
+		spec := &e.Budgets[i]
 		b := l.bookNamed(spec.Name)
 		if b == nil {
 			b = newBook(spec.Name, spec.Classes, len(l.peers))
@@ -85,7 +78,7 @@ func (l *Ledger) enter(e *Epoch) {
 			books = append(books, b)
 		}
 	}
-	l.books, l.listed = books, count
+	l.books, l.listed = books, len(e.Budgets)
 	for i := range l.position {
 		l.position[i] = -1
 	}
@@ -108,8 +101,7 @@ func (l *Ledger) base(b *book) allocator.Rate {
 	if b.index < 0 || l.selfPos < 0 {
 		return 0
 	}
-	first, _ := l.groupOf(l.cur)
-	return l.cur.Budgets[first+b.index].Base[l.selfPos]
+	return l.cur.Budgets[b.index].Base[l.selfPos]
 }
 
 // tryAck acknowledges the current epoch once nothing more than the ceiling is
@@ -234,16 +226,4 @@ func (l *Ledger) activate() {
 		l.wait.add(m.ID)
 	}
 	l.changed()
-}
-
-func sameBudgets(a, b *Epoch) bool {
-	if len(a.Budgets) != len(b.Budgets) {
-		return false
-	}
-	for i := range a.Budgets {
-		if a.Budgets[i].Name != b.Budgets[i].Name {
-			return false
-		}
-	}
-	return true
 }

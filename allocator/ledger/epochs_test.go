@@ -355,16 +355,3 @@ func TestARemovedBudgetIsAcknowledgedOnlyWhenItsLoansAreOver(t *testing.T) {
 		t.Error("not acknowledged afterwards")
 	}
 }
-
-func TestASplitListOfBudgetsRefusesAnotherList(t *testing.T) {
-	f := startFixture(t, func(c *Config) { c.Bootstrap, c.First, c.Count = true, 1, 1 }, directory(), twoBudgets(1, nil, "x", "y"))
-	if f.l.BudgetName(0) != "y" {
-		t.Errorf("group is %s", f.l.BudgetName(0))
-	}
-	if err := f.l.Adopt(0, twoBudgets(2, f.epoch, "x", "y", "z")); !errors.Is(err, ErrBudgets) {
-		t.Errorf("%v", err)
-	}
-	if err := f.l.Adopt(0, twoBudgets(2, f.epoch, "x", "y")); err != nil {
-		t.Errorf("%v", err)
-	}
-}

@@ -9,7 +9,6 @@ const layoutsMax = 64
 // a budget's place may differ between epochs.
 type layout struct {
 	epoch   *Epoch
-	first   int
 	books   []*book // by section; nil for a budget that this ledger does not keep
 	covered int     // sections with an account
 }
@@ -43,8 +42,7 @@ func (l *Ledger) learn(e *Epoch) {
 	if l.layoutOf(e.ID) != nil {
 		return
 	}
-	first, count := l.groupOf(e)
-	y := &layout{epoch: e, first: first, books: make([]*book, count)}
+	y := &layout{epoch: e, books: make([]*book, len(e.Budgets))}
 	l.bind(y)
 	if len(l.layouts) >= layoutsMax+len(l.peers) {
 		l.forgetLayout()
@@ -56,7 +54,7 @@ func (l *Ledger) learn(e *Epoch) {
 func (l *Ledger) bind(y *layout) {
 	y.covered = 0
 	for i := range y.books {
-		y.books[i] = l.bookNamed(y.epoch.Budgets[y.first+i].Name)
+		y.books[i] = l.bookNamed(y.epoch.Budgets[i].Name)
 		if y.books[i] != nil {
 			y.covered++
 		}
@@ -75,14 +73,6 @@ func (l *Ledger) forgetLayout() {
 			return
 		}
 	}
-}
-
-// groupOf returns the range of e's budgets that belong to this group.
-func (l *Ledger) groupOf(e *Epoch) (first, count int) {
-	if l.cfg.Count == 0 {
-		return 0, len(e.Budgets)
-	}
-	return l.cfg.First, l.cfg.Count
 }
 
 func (l *Ledger) bookNamed(name string) *book {

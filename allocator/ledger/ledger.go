@@ -61,15 +61,8 @@ type Config struct {
 	Durable bool
 	// Stored is the state of the former life, nil if there is none.
 	Stored *Stored
-	// Directory numbers the names; shared by the ledgers of a process.
+	// Directory numbers the names; shared with the codec.
 	Directory *Directory
-	// First and Count choose this group's budgets of the first epoch:
-	// Budgets[First:First+Count]. Count 0 means all of every epoch. A group
-	// that is not all of the budgets refuses epochs with another list of
-	// budgets, because groups must be cut the same way everywhere.
-	First, Count int
-	// Group numbers the group; rows of another group are refused.
-	Group uint8
 }
 
 // Validate returns all faults of the configuration, joined.
@@ -87,7 +80,6 @@ func (c Config) Validate() error {
 	fault(c.Live <= 0 || c.Live > MaxTerm, "live window %v is outside 0 to %v", c.Live, MaxTerm)
 	fault(c.EpsPPM < MinEpsPPM || c.EpsPPM > 1_000_000, "drift allowance %d ppm is outside %d to 1000000", c.EpsPPM, MinEpsPPM)
 	fault(c.Guard < 0 || c.Guard > c.Term/2, "guard %v is outside 0 to half the term", c.Guard)
-	fault(c.First < 0 || c.Count < 0, "budget group %d+%d is negative", c.First, c.Count)
 	if s := c.Stored; s != nil {
 		fault(c.Inc <= s.Incarnation, "incarnation %d is not above the stored %d", c.Inc, s.Incarnation)
 		errs = append(errs, s.validate())
@@ -103,7 +95,7 @@ type peer struct {
 	floor  uint64  // incFloor: rows of lower incarnations are refused
 }
 
-// Ledger is the conservation state of one node for one group of budgets. See
+// Ledger is the conservation state of one node for all budgets. See
 // the package comment.
 type Ledger struct {
 	cfg Config
@@ -118,7 +110,7 @@ type Ledger struct {
 	log   publishLog
 	last  *Row // newest own row
 
-	// books[:listed] are the group's budgets in the order of the current
+	// books[:listed] are the budgets in the order of the current
 	// epoch; the rest were dropped by it and wait for their loans to end.
 	books   []*book
 	listed  int
@@ -167,9 +159,6 @@ func New(cfg Config, e *Epoch, now int64) (*Ledger, error) {
 	if err := e.Validate(cfg.Directory); err != nil {
 		return nil, fmt.Errorf("ledger epoch: %w", err)
 	}
-	if cfg.First+cfg.Count > len(e.Budgets) {
-		return nil, fmt.Errorf("ledger: budget group %d+%d is outside the epoch's %d budgets", cfg.First, cfg.Count, len(e.Budgets))
-	}
 	if cfg.Stored != nil && cfg.Stored.Epoch != e.ID {
 		return nil, fmt.Errorf("ledger: started under epoch %v, stored is %v", e.ID, cfg.Stored.Epoch)
 	}
@@ -211,7 +200,7 @@ func (l *Ledger) Active() EpochID { return l.act }
 // is made only of an epoch that its editor has activated (E4, trap 23).
 func (l *Ledger) MayEdit() bool { return l.usable() && l.act == l.cur.ID }
 
-// Budgets returns the number of budgets of the group in the current epoch: the
+// Budgets returns the number of budgets in the current epoch: the
 // range of the argument b of the other methods. An adopted epoch may change it
 // and the order.
 func (l *Ledger) Budgets() int { return l.listed }

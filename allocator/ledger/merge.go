@@ -13,8 +13,6 @@ const (
 	Stale
 	// BelowFloor: of a life that is known to be over.
 	BelowFloor
-	// Foreign: of another group of budgets.
-	Foreign
 	// Malformed: breaks a bound or contradicts what this node knows of itself.
 	Malformed
 	// UnknownEpoch: newer, but its epoch's body is needed to read it. Give the
@@ -34,8 +32,6 @@ func (o Outcome) String() string {
 		return "stale"
 	case BelowFloor:
 		return "below-floor"
-	case Foreign:
-		return "foreign"
 	case Malformed:
 		return "malformed"
 	case UnknownEpoch:
@@ -57,8 +53,6 @@ func (l *Ledger) Merge(now int64, r *Row) Outcome {
 		return OwnNameHigher
 	case r == nil || !l.wellFormed(r):
 		return Malformed
-	case r.Group != l.cfg.Group:
-		return Foreign
 	case r.Node == l.cfg.Self:
 		return l.mergeOwnName(r)
 	}
@@ -193,7 +187,7 @@ func (y *layout) fits(r *Row, n int) bool {
 	}
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		if len(s.Demand) != y.epoch.Budgets[y.first+i].Classes || s.Ceiling < 0 || s.Ceiling > MaxRate {
+		if len(s.Demand) != y.epoch.Budgets[i].Classes || s.Ceiling < 0 || s.Ceiling > MaxRate {
 			return false
 		}
 		left := MaxRate

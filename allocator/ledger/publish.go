@@ -31,7 +31,7 @@ func (l *Ledger) Publish(now int64, seqHint uint64) *Row {
 	r := &Row{
 		Node: l.cfg.Self, Inc: l.inc, Seq: l.seq, Term: l.cfg.Term,
 		Epoch: l.cur.ID, Acked: l.acked, Recovering: l.recovering,
-		Digest: l.digest, Clock: rowClock(now), Group: l.cfg.Group,
+		Digest: l.digest, Clock: rowClock(now),
 		Heard: l.heardVector(), Sections: make([]Section, l.listed),
 	}
 	r.Extra = make([]NodeID, 0, l.wait.count())

@@ -6,7 +6,7 @@ import (
 	"subak/allocator"
 )
 
-// Row is what one node publishes about one group of budgets. It never changes
+// Row is what one node publishes about its budgets. It never changes
 // for a given (Node, Inc, Seq), so it may be kept, relayed and merged by pointer.
 type Row struct {
 	Node     NodeID
@@ -28,8 +28,6 @@ type Row struct {
 	// Digest of the publisher's view and targets, shown to operators as
 	// agreement; nothing is decided by it.
 	Digest uint32
-	// Group numbers the set of budgets that share this stream of rows.
-	Group uint8
 	// Heard is indexed by NodeID: the newest row of each node merged by the
 	// publisher. A zero entry means none, as does one that a shorter slice does
 	// not reach. Merging is applying, so it is also the acknowledgement of that
@@ -40,7 +38,7 @@ type Row struct {
 	Heard []Heard
 	// Extra is the publisher's wait set W (closure of rule E3).
 	Extra []NodeID
-	// Sections, one for each budget of the group, in the epoch's order.
+	// Sections, one for each budget, in the epoch's order.
 	Sections []Section
 }
 

@@ -178,13 +178,8 @@ func TestMergeRefusesWhatIsMalformed(t *testing.T) {
 func TestMergeTellsApartWhyARowIsNotForUs(t *testing.T) {
 	f := three(t)
 	f.publish()
-	r := f.row(b, incB, 1, 0, f.epoch)
-	r.Group = 1
-	if got := f.l.Merge(0, r); got != Foreign {
-		t.Errorf("another group: %v", got)
-	}
 	e2 := f.child(map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
-	r = f.row(b, incB, 1, 0, e2)
+	r := f.row(b, incB, 1, 0, e2)
 	if got := f.l.Merge(0, r); got != UnknownEpoch {
 		t.Errorf("another epoch: %v", got)
 	}
@@ -207,13 +202,13 @@ func TestSeqFollowsTheHintButNeverFallsOrWraps(t *testing.T) {
 }
 
 func TestConfigNamesAllItsFaults(t *testing.T) {
-	bad := Config{Self: 9, Term: -1, Live: 0, EpsPPM: 0, Guard: -1, Count: -1, Directory: directory()}
+	bad := Config{Self: 9, Term: -1, Live: 0, EpsPPM: 0, Guard: -1, Directory: directory()}
 	err := bad.Validate()
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	n := len(err.(interface{ Unwrap() []error }).Unwrap())
-	if n != 7 {
+	if n != 6 {
 		t.Errorf("%d faults: %v", n, err)
 	}
 	if err := config(directory()).Validate(); err != nil {

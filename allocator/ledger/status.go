@@ -35,7 +35,7 @@ type MemberStatus struct {
 	Digest   uint32
 }
 
-// BudgetStatus is one budget of the group on this node.
+// BudgetStatus is one budget on this node.
 type BudgetStatus struct {
 	Name     string
 	Base     allocator.Rate // in the current epoch

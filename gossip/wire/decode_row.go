@@ -47,7 +47,7 @@ func (d *Decoder) row(r *reader, h Header, fields int) (*ledger.Row, error) {
 	row := &ledger.Row{
 		Node: d.ids[f.Ref], Inc: f.Inc, Seq: f.Seq,
 		Term:  time.Duration(f.term) * time.Millisecond,
-		Epoch: f.Epoch, Digest: f.digest, Clock: f.clock, Group: f.Group,
+		Epoch: f.Epoch, Digest: f.digest, Clock: f.clock,
 		Acked: f.marks&markAcked != 0, Recovering: f.marks&markRecovering != 0,
 	}
 	if err := d.sections(row, &f); err != nil {

@@ -19,7 +19,7 @@
 //	row            version, hash   the epoch the row was published at (EpochID)
 //	               node            ref: who published it
 //	               inc, seq        each >= 1
-//	               marks           4*group + 2*recovering + acked
+//	               marks           2*recovering + acked; higher bits are a later minor's
 //	               term            lease length in ms, rounded down, >= 1
 //	               digest          32 bits, shown to operators
 //	               sections        bin, below

@@ -16,7 +16,7 @@ type Encoder struct {
 	dir     *ledger.Directory
 	names   nameCache
 	vectors *Vectors
-	groups  [256]groupState
+	current vectorState
 
 	buf bytes.Buffer
 	out *msgpack.Encoder // into buf
@@ -31,9 +31,9 @@ type Encoder struct {
 	pairs    []pair
 }
 
-// groupState says which vector the rows of a group refer to and how often that
-// one was published.
-type groupState struct {
+// vectorState says which vector the rows refer to and how often that one was
+// published.
+type vectorState struct {
 	digest uint64
 	rows   uint64
 }

@@ -76,9 +76,9 @@ func (e *Encoder) vectorOf(r *ledger.Row) (digest uint64, fresh, repeat bool) {
 		return 0, false, false
 	}
 	digest = digestOf(e.incs)
-	g := &e.groups[r.Group]
+	g := &e.current
 	if g.digest != digest {
-		*g = groupState{digest: digest}
+		*g = vectorState{digest: digest}
 	}
 	fresh = g.rows < freshRows
 	repeat = g.rows%repeatRows == 0
@@ -407,8 +407,7 @@ func (e *Encoder) tailFields(r *ledger.Row) int {
 	}
 }
 
-func marksOf(r *ledger.Row) uint64 {
-	marks := uint64(r.Group) << 2
+func marksOf(r *ledger.Row) (marks uint64) {
 	if r.Recovering {
 		marks |= markRecovering
 	}

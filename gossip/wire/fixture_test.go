@@ -93,7 +93,6 @@ type namedRow struct {
 	Epoch                 ledger.EpochID
 	Acked, Recovering     bool
 	Digest, Clock         uint32
-	Group                 uint8
 	CarriesHeard          bool
 	Heard                 map[string]ledger.Heard
 	Extra                 []string
@@ -105,7 +104,7 @@ type namedRow struct {
 func (s *side) named(r *ledger.Row) namedRow {
 	out := namedRow{
 		Node: s.dir.Name(r.Node), Inc: r.Inc, Seq: r.Seq, Term: r.Term.Truncate(time.Millisecond), Epoch: r.Epoch,
-		Acked: r.Acked, Recovering: r.Recovering, Digest: r.Digest, Group: r.Group, CarriesHeard: len(r.Heard) > 0,
+		Acked: r.Acked, Recovering: r.Recovering, Digest: r.Digest, CarriesHeard: len(r.Heard) > 0,
 		Heard: map[string]ledger.Heard{},
 	}
 	if out.CarriesHeard {

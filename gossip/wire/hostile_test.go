@@ -300,7 +300,7 @@ func samples(t testing.TB) (s *side, packets [][]byte) {
 	}
 	add(bare(r))
 	stranger := *r
-	stranger.Group, stranger.Recovering = 9, true
+	stranger.Recovering = true
 	stranger.Extra = append(slices.Clone(r.Extra), s.dir.Intern("stranger"), s.dir.Intern("étrange"))
 	add(&stranger)
 	packets = append(packets, s.enc.EpochWanted(testEpoch), s.enc.VectorWanted(77))

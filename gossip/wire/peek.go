@@ -11,11 +11,10 @@ type Header struct {
 	// translates it once the epoch is known.
 	Ref      int
 	Inc, Seq uint64
-	Group    uint8
 }
 
 // Peek reads the start of a packet, enough to tell a row seen before: a row is
-// the same if Inc, Seq, Group, Ref and Epoch are (an incarnation is never used
+// the same if Inc, Seq, Ref and Epoch are (an incarnation is never used
 // twice, assumption A3). It does not look at the rest, so what it returns may
 // still be refused by Decode. It does not allocate but for an error.
 func Peek(packet []byte) (Header, error) {
@@ -80,7 +79,6 @@ func (r *reader) rowHeader(h *Header) (marks uint64) {
 	h.Inc = r.uint(1<<64-1, "inc")
 	h.Seq = r.uint(MaxValue, "seq")
 	marks = r.uint(1<<10-1, "marks")
-	h.Group = uint8(marks >> 2)
 	if h.Inc == 0 || h.Seq == 0 {
 		r.fail(ReasonRange, "seq")
 	}

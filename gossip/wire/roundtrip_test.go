@@ -64,7 +64,7 @@ func drawRow(t *rapid.T, w world) *ledger.Row {
 		Node: node.Draw(t, "node"), Inc: rapid.Uint64Min(1).Draw(t, "inc"), Seq: rapid.Uint64Range(1, MaxValue).Draw(t, "seq"),
 		Term:  time.Duration(rapid.Int64Range(int64(time.Millisecond), MaxTermMillis*int64(time.Millisecond)).Draw(t, "term")),
 		Epoch: w.ep.ID, Acked: rapid.Bool().Draw(t, "acked"), Recovering: rapid.Bool().Draw(t, "recovering"),
-		Digest: rapid.Uint32().Draw(t, "digest"), Clock: rapid.Uint32().Draw(t, "clock"), Group: rapid.Uint8().Draw(t, "group"),
+		Digest: rapid.Uint32().Draw(t, "digest"), Clock: rapid.Uint32().Draw(t, "clock"),
 		Extra: rapid.SliceOfN(node, 0, len(w.names)).Draw(t, "wait set"),
 	}
 	r.Heard = make([]ledger.Heard, rapid.IntRange(0, len(w.names)).Draw(t, "heard length"))
@@ -156,7 +156,7 @@ func mustPeek(t fataler, packet []byte, r *ledger.Row) {
 	if err != nil {
 		t.Fatalf("peek: %v", err)
 	}
-	if h.Kind != KindRow || h.Root != RootTag(testRoot) || h.Epoch != r.Epoch || h.Inc != r.Inc || h.Seq != r.Seq || h.Group != r.Group {
+	if h.Kind != KindRow || h.Root != RootTag(testRoot) || h.Epoch != r.Epoch || h.Inc != r.Inc || h.Seq != r.Seq {
 		t.Fatalf("peek read %+v of row %+v", h, r)
 	}
 }

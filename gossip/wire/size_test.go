@@ -113,7 +113,7 @@ func BenchmarkEncodeRowWithVector(b *testing.B) {
 			rowBytes := 0
 			b.ReportAllocs()
 			for b.Loop() {
-				e.groups[r.Group].rows = repeatRows // due
+				e.current.rows = repeatRows // due
 				packet, _, err := e.Row(r, ep)
 				if err != nil {
 					b.Fatal(err)

@@ -229,7 +229,7 @@ func rowKey(packet []byte) (key string, order [2]uint64, ok bool) {
 	if err != nil || h.Kind != wire.KindRow {
 		return "", order, false
 	}
-	return fmt.Sprintf("%016x/%d/%d", h.Epoch.Hash, h.Ref, h.Group), [2]uint64{h.Inc, h.Seq}, true
+	return fmt.Sprintf("%016x/%d", h.Epoch.Hash, h.Ref), [2]uint64{h.Inc, h.Seq}, true
 }
 
 // newIncarnation returns an incarnation above floor that no process of this name
