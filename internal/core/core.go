@@ -71,6 +71,13 @@ type Config struct {
 	LargestCost map[string]int64
 	// CountDrop counts what was refused or could not be done, by reason.
 	CountDrop func(reason string)
+	// Installed is called on the owner's goroutine when a change of epoch put
+	// another set of budgets in place, or another limiter or classes of one. By
+	// then the limiters that are gone admit nothing, and their successors are in
+	// force: whoever decides requests must look limiters up anew. The slice and
+	// the budgets' names, documents, limiters and planes do not change later. nil
+	// for nobody.
+	Installed func(budgets []*Budget)
 }
 
 // Core is one node's deciding part.
@@ -81,6 +88,7 @@ type Core struct {
 	self     ledger.NodeID
 	pos      int // own position in the roster
 	epoch    *ledger.Epoch
+	doc      *epoch.Document // of epoch
 	epochs   map[ledger.EpochID]*ledger.Epoch
 	led      *ledger.Ledger
 	budgets  []*Budget
@@ -139,7 +147,7 @@ func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *ep
 		return nil, errors.New("core: " + cfg.Self + " is not in the list of nodes")
 	}
 	c := &Core{
-		cfg: cfg, out: out, dir: dir, self: self, pos: e.Position(self), epoch: e, tickDue: cfg.FirstTick,
+		cfg: cfg, out: out, dir: dir, self: self, pos: e.Position(self), epoch: e, doc: doc, tickDue: cfg.FirstTick,
 		epochs:  map[ledger.EpochID]*ledger.Epoch{e.ID: e},
 		packets: map[ledger.NodeID][]byte{}, asked: map[uint64]int64{},
 	}
