@@ -147,7 +147,7 @@ func (c *Client) Freeze(ctx context.Context, on bool) error {
 func (c *Client) Ready(ctx context.Context) (ready bool, reason string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, err := c.send(ctx, http.MethodGet, "/readyz", nil)
+	response, err := c.send(ctx, http.MethodGet, "/readyz", nil, nil)
 	if err != nil {
 		return false, "", err
 	}
@@ -167,9 +167,14 @@ func (c *Client) Ready(ctx context.Context) (ready bool, reason string, err erro
 
 // call sends one request and decodes the answer into out, unless that is nil.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, out any) error {
+	return c.exchange(ctx, method, path, query, nil, out)
+}
+
+// exchange is call with a body, nil for none.
+func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, err := c.send(ctx, method, path, query)
+	response, err := c.send(ctx, method, path, query, body)
 	if err != nil {
 		return err
 	}
@@ -183,14 +188,17 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	return c.decode(response.Body, out)
 }
 
-func (c *Client) send(ctx context.Context, method, path string, query url.Values) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body io.Reader) (*http.Response, error) {
 	target := c.base + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	request, err := http.NewRequestWithContext(ctx, method, target, nil)
+	request, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.address, err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
@@ -226,10 +234,24 @@ func message(body io.Reader) string {
 	data, _ := io.ReadAll(io.LimitReader(body, maxError)) // what came is good enough for a message
 	var said struct{ Error, Reason string }
 	if json.Unmarshal(data, &said) == nil && said.Error+said.Reason != "" {
-		return printable(strings.TrimSpace(said.Error + said.Reason))
+		return paragraph(strings.TrimSpace(said.Error + said.Reason))
 	}
 	line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n"))
 	return printable(string(line))
+}
+
+// paragraph is printable over several lines: the faults of a file come one to a
+// line.
+func paragraph(s string) string {
+	const most = 50
+	lines := strings.Split(s, "\n")
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("... and %d more lines", len(lines)-most))
+	}
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // printable keeps a foreign text from playing with the terminal.
@@ -255,7 +277,7 @@ func (c *Client) Stream(ctx context.Context, each func(Status)) error {
 	defer cancel(nil)
 	silence := time.AfterFunc(c.timeout, func() { cancel(fmt.Errorf("no news for %v", c.timeout)) })
 	defer silence.Stop()
-	response, err := c.send(ctx, http.MethodGet, "/v1/events", nil)
+	response, err := c.send(ctx, http.MethodGet, "/v1/events", nil, nil)
 	if err != nil {
 		return err
 	}

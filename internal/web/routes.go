@@ -34,6 +34,10 @@ func (s *Server) routes() []route {
 		{"/v1/explain", http.MethodGet, read, s.serveExplain},
 		{"/v1/freeze", http.MethodPost, write, s.serveFreeze(true)},
 		{"/v1/unfreeze", http.MethodPost, write, s.serveFreeze(false)},
+		{"/v1/change", http.MethodGet, read, s.serveProgress},
+		{applyPath, http.MethodPost, write, s.serveChange},
+		{"/v1/promote", http.MethodPost, write, s.serveEndTrial(true)},
+		{"/v1/abandon", http.MethodPost, write, s.serveEndTrial(false)},
 		{"/healthz", http.MethodGet, probe, serveProbe(s.backend.Healthy)},
 		{"/readyz", http.MethodGet, probe, serveProbe(s.backend.Ready)},
 		{"/debug/pprof/", http.MethodGet, write, profile(pprof.Index)},
@@ -56,7 +60,7 @@ func (s *Server) handler() http.Handler {
 	for _, r := range s.routes() {
 		mux.Handle(r.path, s.guarded(r))
 	}
-	return http.MaxBytesHandler(mux, bodyBytesMax)
+	return mux
 }
 
 // guarded wraps one route: security headers, the guard, the method.
@@ -76,6 +80,11 @@ func (s *Server) guarded(rt route) http.Handler {
 			fail(w, http.StatusMethodNotAllowed, "use "+rt.method)
 			return
 		}
+		most := int64(bodyBytesMax)
+		if rt.path == applyPath {
+			most = changeBytesMax
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		rt.serve(w, r)
 	})
 }

@@ -149,6 +149,8 @@ type scripted struct {
 	ready     bool
 	mend      func(*api.Status)
 	explained []string // cells asked for
+	changes   []api.ChangeRequest
+	changeErr error
 }
 
 func (b *scripted) Status() api.Status {
@@ -170,6 +172,26 @@ func (b *scripted) set(change func(*scripted)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(b)
+}
+
+func (b *scripted) Change(r api.ChangeRequest) (api.Change, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changes = append(b.changes, r)
+	return api.Change{Epoch: "2-00000000000000aa", State: api.ChangeSpreading, Plan: []string{"limit"}}, b.changeErr
+}
+
+func (b *scripted) Progress(epoch string) (api.Change, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return api.Change{Epoch: epoch, State: api.ChangeInForce}, b.changeErr
+}
+
+func (b *scripted) EndTrial(promote bool) (api.Change, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changes = append(b.changes, api.ChangeRequest{Name: fmt.Sprint("promote ", promote)})
+	return api.Change{}, b.changeErr
 }
 
 func (b *scripted) Explain(budget, class, node string) (api.Explanation, error) {

@@ -43,7 +43,8 @@ const DefaultListen = "127.0.0.1:7947"
 const (
 	connectionsMax    = 256              // open at once; more wait in the kernel's queue
 	headerBytesMax    = 16 << 10         // request line and headers
-	bodyBytesMax      = 4 << 10          // no route reads a body; this is room for a stray one
+	bodyBytesMax      = 4 << 10          // of a route that reads none: room for a stray one
+	changeBytesMax    = 4 << 20          // of a change: a file of 1 MiB in JSON, every byte escaped
 	nameBytesMax      = 256              // of a budget, class or node in a query
 	streamsMax        = 32               // event streams open at once
 	streamQueue       = 4                // snapshots a stream may lag before it is closed
@@ -59,6 +60,14 @@ const (
 // that does not exist; the route answers 404 rather than 500.
 var ErrNotFound = errors.New("not found")
 
+// Errors of a Backend's Change, Progress and EndTrial by what the caller can do:
+// mend what was sent (400), or look at the state of the cluster and decide anew
+// (409).
+var (
+	ErrInvalid  = errors.New("invalid change")
+	ErrConflict = errors.New("change refused")
+)
+
 // Backend is the node as the admin interface sees it. Methods are called from
 // many goroutines at once and must not block for long.
 type Backend interface {
@@ -70,6 +79,13 @@ type Backend interface {
 	// Freeze turns the kill switch on or off. The new state has to show in
 	// Status soon, not at once.
 	Freeze(on bool) error
+	// Change puts new nodes or budgets in force in the whole cluster, or says
+	// what it would do. It returns once the change is made, not in force.
+	Change(api.ChangeRequest) (api.Change, error)
+	// Progress says how far an epoch has come, by VERSION-HASH; "" is the newest.
+	Progress(epoch string) (api.Change, error)
+	// EndTrial ends the trial of a canary: the change goes on, or is taken back.
+	EndTrial(promote bool) (api.Change, error)
 	// Ready says whether the node should get traffic, and on what that rests.
 	Ready() (ok bool, reason string)
 	// Healthy says whether the process works; it is false only where a restart
