@@ -108,7 +108,9 @@ type Config struct {
 	// Shorter heals partitions sooner and costs one push/pull each time.
 	RejoinInterval time.Duration
 	// Fingerprint identifies the set of budgets (the root of the config's
-	// lineage). Peers with another one are refused.
+	// lineage). Peers with another one are refused. Zero means that it is not
+	// known yet: such a provisional node is a member to everybody, and
+	// exchanges unicast packets only until SetFingerprint.
 	Fingerprint uint64
 	// QueueLen bounds the inbox, in messages. Zero means 1024. Longer hides
 	// stalls of the reader for longer and costs up to 1.2 kB per message.

@@ -25,7 +25,7 @@ var (
 
 // NodeMeta is announced with our name and address.
 func (d delegate) NodeMeta(limit int) []byte {
-	m := encodeMeta(d.g.cfg.Fingerprint)
+	m := encodeMeta(d.g.Fingerprint())
 	return m[:min(limit, len(m))]
 }
 
@@ -89,15 +89,19 @@ func (g *Gossip) passOn(key string, f *frame) {
 // open parses and checks a frame. Its packet still aliases b.
 func (g *Gossip) open(b []byte, limit int) (frame, bool) {
 	f, err := parseFrame(b)
+	related := relate(g.Fingerprint(), f.fingerprint)
 	reason := ""
 	switch {
 	case err != nil:
 		reason = reasonMalformed
-	case f.fingerprint != g.cfg.Fingerprint:
+	case related == foreign:
 		reason = reasonFingerprint
 		if f.kind != kindRelay && f.from != g.cfg.Name {
 			g.refuse(f.from, nil, f.fingerprint, reasonFingerprint)
 		}
+	case !related.carries(f.kind): // what members piggyback for all; no fault of theirs
+		g.metrics.dropped.WithLabelValues(reasonProvisional).Inc()
+		return frame{}, false
 	case len(f.packet) > limit:
 		reason = reasonOversize
 	default:
@@ -113,7 +117,7 @@ func (g *Gossip) open(b []byte, limit int) (frame, bool) {
 // enqueue puts a copy of the packet into the inbox, if there is room.
 func (g *Gossip) enqueue(f *frame, via Via) bool {
 	select {
-	case g.inbox <- Message{From: f.from, Packet: append([]byte(nil), f.packet...), Via: via}:
+	case g.inbox <- Message{From: f.from, Fingerprint: f.fingerprint, Packet: append([]byte(nil), f.packet...), Via: via}:
 		g.metrics.received.WithLabelValues(via.String()).Inc()
 		return true
 	default:
@@ -145,11 +149,11 @@ func (d delegate) GetBroadcasts(overhead, limit int) [][]byte {
 
 // LocalState is handed out in push/pulls.
 func (d delegate) LocalState(bool) []byte {
-	p := d.g.state.Load()
-	if p == nil {
+	p, fp := d.g.state.Load(), d.g.Fingerprint()
+	if p == nil || fp == 0 {
 		return nil
 	}
-	f := frame{kind: kindState, fingerprint: d.g.cfg.Fingerprint, from: d.g.cfg.Name, packet: *p}
+	f := frame{kind: kindState, fingerprint: fp, from: d.g.cfg.Name, packet: *p}
 	return f.encode()
 }
 
@@ -183,7 +187,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 		g.refuse(n.Name, n, 0, reasonMeta)
 		return fmt.Errorf("metadata cannot be read")
 	}
-	if fp != g.cfg.Fingerprint {
+	if relate(g.Fingerprint(), fp) == foreign {
 		g.refuse(n.Name, n, fp, reasonFingerprint)
 		return fmt.Errorf("fingerprint %016x is not ours", fp)
 	}
@@ -208,7 +212,7 @@ func (g *Gossip) refuse(name string, n *memberlist.Node, fp uint64, reason strin
 		addr = n.Address()
 	}
 	g.log.Warn(text, "peer", name, "addr", addr, "reason", reason,
-		"fingerprint", fmt.Sprintf("%016x", fp), "ours", fmt.Sprintf("%016x", g.cfg.Fingerprint))
+		"fingerprint", fmt.Sprintf("%016x", fp), "ours", fmt.Sprintf("%016x", g.Fingerprint()))
 }
 
 // NotifyJoin and NotifyUpdate put a node into the table.

@@ -30,6 +30,15 @@
 // knows who asks, so a stranger that holds the key and the cluster name does
 // receive the state blob; it refuses it by the fingerprint in front of it.
 //
+// A node that starts without memory in a running cluster does not know the
+// fingerprint yet. It announces 0 and is provisional: everybody takes it in as a
+// member, so that it can ask for the lineage, but between it and any other node
+// only unicast packets pass (SendTo, SendReliable), which the reader of the
+// inbox must judge by Message.Fingerprint. Once told (SetFingerprint) it is like
+// every other node. Two nodes that both know a lineage are not brought together
+// by a provisional one: it relays nothing, and their verdict on each other is
+// their own.
+//
 // # Membership
 //
 // memberlist never heals a partition once both sides have declared each other

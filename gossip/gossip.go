@@ -50,12 +50,13 @@ const (
 func (v Via) String() string { return [...]string{"direct", "relay", "sync", "unknown"}[v&3] }
 
 // Message is one packet from outside; its bytes belong to the receiver. From is
-// the name of the node that made it, as claimed; whoever has the key could claim
-// another.
+// the name of the node that made it and Fingerprint its lineage, 0 while it does
+// not know its own; both as claimed; whoever has the key could claim another.
 type Message struct {
-	From   string
-	Packet []byte
-	Via    Via
+	From        string
+	Fingerprint uint64
+	Packet      []byte
+	Via         Via
 }
 
 // Gossip is one node's membership and packet exchange. Create it with New, then
@@ -124,7 +125,7 @@ func newGossip(cfg Config, logger *slog.Logger, reg prometheus.Registerer, looku
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Gossip{
 		cfg: cfg, log: logger.With("subsystem", "gossip"), metrics: newMetrics(), limit: newLogLimit(), lookup: lookup,
-		bg: context.Background(), peers: newPeerTable(), seen: newSeenTable(maxSeen), coords: coords,
+		bg: context.Background(), peers: newPeerTable(cfg.Fingerprint), seen: newSeenTable(maxSeen), coords: coords,
 		inbox: make(chan Message, cfg.QueueLen), resends: make(chan resend, maxResends),
 		pokes: make(chan string, maxPokes), streams: make(chan struct{}, maxStreams),
 		rng: rand.New(rand.NewPCG(seed, 0x5ba4)), ctx: ctx, cancel: cancel,
@@ -262,8 +263,8 @@ func (g *Gossip) Leave(timeout time.Duration) error {
 		return ErrClosed
 	}
 	g.leaving.Store(true)
-	f := frame{kind: kindLeave, fingerprint: g.cfg.Fingerprint, from: g.cfg.Name}
-	g.sendAll(f.encode(), *g.peers.targets.Load(), viaUnicastOut)
+	f := frame{kind: kindLeave, fingerprint: g.Fingerprint(), from: g.cfg.Name}
+	g.sendAll(f.encode(), *g.peers.reach.Load(), viaUnicastOut)
 	if err := g.ml.Load().Leave(timeout); err != nil {
 		return fmt.Errorf("gossip leave: %w", err)
 	}

@@ -19,7 +19,7 @@ func quietGossip(t testing.TB) *Gossip {
 	m := newMetrics()
 	g := &Gossip{
 		cfg: Config{Cluster: "c", Name: "self", Fingerprint: 42, Key: rowKey, QueueLen: 16}.withDefaults(),
-		log: discard(), bg: t.Context(), metrics: m, limit: newLogLimit(), peers: newPeerTable(),
+		log: discard(), bg: t.Context(), metrics: m, limit: newLogLimit(), peers: newPeerTable(42),
 		seen: newSeenTable(64), coords: coords, inbox: make(chan Message, 16), pokes: make(chan string, 1),
 		rng: rand.New(rand.NewPCG(1, 1)),
 	}
@@ -33,13 +33,18 @@ func drained(t *testing.T, g *Gossip) {
 	for {
 		select {
 		case m := <-g.inbox:
-			if len(m.Packet) > limit[m.Via] || !validName(m.From) {
+			if len(m.Packet) > limit[m.Via] || !validName(m.From) || m.Fingerprint == 0 && m.Via != Direct {
 				t.Fatalf("delivered %d bytes from %q by %v", len(m.Packet), m.From, m.Via)
 			}
 		default:
 			return
 		}
 	}
+}
+
+// alive is a node as memberlist announces it.
+func alive(name string, fingerprint uint64) *memberlist.Node {
+	return &memberlist.Node{Name: name, Addr: []byte{10, 0, 0, 1}, Port: 7946, Meta: encodeMeta(fingerprint)}
 }
 
 func noPanics(t *testing.T, g *Gossip) {
@@ -54,13 +59,16 @@ func FuzzMessage(f *testing.F) {
 		f.Add(fr.encode())
 		fr.packet = make([]byte, MaxPacket+1) // only a unicast may be this long
 		f.Add(fr.encode())
+		fr.fingerprint, fr.packet = 0, row("k", 1, 3) // of a provisional node
+		f.Add(fr.encode())
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := quietGossip(t)
 		d := delegate{g}
 		g.peers.joined(&memberlist.Node{Name: "peer"}, 42, time.Now())
-		for range 3 {
+		for own := range uint64(3) { // of another lineage, provisional, of the peer's
+			g.peers.setOwn([]uint64{43, 0, 42}[own])
 			d.NotifyMsg(b)
 			d.MergeRemoteState(b, true)
 		}
@@ -77,6 +85,7 @@ func FuzzMessage(f *testing.F) {
 func FuzzNodeMeta(f *testing.F) {
 	f.Add("peer", encodeMeta(42))
 	f.Add("peer", encodeMeta(43))
+	f.Add("peer", encodeMeta(0))
 	f.Add("self", []byte{})
 	f.Add("\n", []byte{1})
 	f.Fuzz(func(t *testing.T, name string, meta []byte) {
@@ -85,7 +94,7 @@ func FuzzNodeMeta(f *testing.F) {
 		n := &memberlist.Node{Name: name, Addr: []byte{1, 2, 3}, Meta: meta}
 		err := d.NotifyAlive(n)
 		fp, ok := parseMeta(meta)
-		accept := name == g.cfg.Name || ok && fp == 42 && validName(name)
+		accept := name == g.cfg.Name || ok && (fp == 42 || fp == 0) && validName(name)
 		if (err == nil) != accept {
 			t.Fatalf("name %q meta %x: %v", name, meta, err)
 		}

@@ -304,6 +304,7 @@ func (g *Gossip) move(adv netip.AddrPort) bool {
 		g.log.Error("cannot start under the new address; trying again", "error", err)
 		return false
 	}
+	g.announce() // the fingerprint may have been set since memberlist asked for it
 	g.metrics.moves.Inc()
 	return true
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/serf/coordinate"
 )
 
-// rowArrived feeds the loss estimate, and says whether the sender is one we
+// rowArrived takes note of a row of our own lineage. It feeds the loss estimate, and says whether the sender is one we
 // hold as dead: then it should be contacted, at most once per every.
 func (t *peerTable) rowArrived(name string, counter uint16, copied bool, now time.Time, every time.Duration) (poke bool) {
 	t.mu.Lock()
@@ -15,6 +15,10 @@ func (t *peerTable) rowArrived(name string, counter uint16, copied bool, now tim
 	p := t.byName[name]
 	if p == nil {
 		return false
+	}
+	if p.member && p.fingerprint == 0 { // its row is ahead of its new metadata
+		p.fingerprint = t.own.Load()
+		t.publishLocked()
 	}
 	if !copied {
 		p.rows.add(counter)

@@ -21,6 +21,7 @@ const (
 	reasonMalformed   = "malformed"   // not a frame
 	reasonOversize    = "oversize"    // over MaxPacket or MaxState
 	reasonFingerprint = "fingerprint" // of another set of budgets
+	reasonProvisional = "provisional" // rows and state from or to a node that does not know its lineage yet
 	reasonPanic       = "panic"       // recovered at the boundary: a defect, please report
 	reasonMeta        = "meta"        // node metadata that cannot be read
 	reasonName        = "name"        // node name that cannot be accepted

@@ -54,6 +54,7 @@ type Member struct {
 	Since       time.Time // of State, without regard to Suspect
 	Fingerprint uint64    // as announced; 0 if unreadable
 	Refused     string    // reason, or "" for a peer we exchange rows with
+	Provisional bool      // it does not know its lineage yet: no rows
 	RTT         time.Duration
 	Estimate    time.Duration // by Vivaldi coordinates; 0 if unknown
 	LossPPM     int           // estimated one-way loss of direct rows, parts per million
@@ -66,10 +67,11 @@ type peer struct {
 	node        *memberlist.Node // immutable copy, replaced as a whole
 	state       State            // never Suspect here
 	since       time.Time
-	fingerprint uint64
+	fingerprint uint64 // as announced when it became a member
 	refused     string
 	refusedAt   time.Time
-	member      bool // memberlist holds it as alive
+	proof       uint64 // the fingerprint it was refused for
+	member      bool   // memberlist holds it as alive
 
 	rtts     [rttSamples]time.Duration
 	rttCount int
@@ -90,19 +92,48 @@ type target struct {
 	lossy bool
 }
 
-// peerTable holds all peers. Senders read the snapshot targets without a lock.
+// peerTable holds all peers. Senders read the snapshots without a lock.
 type peerTable struct {
 	mu      sync.Mutex
 	byName  map[string]*peer
-	targets atomic.Pointer[[]target] // live, not refused, sorted by name
+	own     atomic.Uint64            // this node's fingerprint; written with mu held
+	reach   atomic.Pointer[[]target] // live, not refused, sorted by name
+	targets atomic.Pointer[[]target] // those of reach that rows are exchanged with
 	members atomic.Int64             // what memberlist holds as alive, without self
 	met     atomic.Bool              // there was a target once
 }
 
-func newPeerTable() *peerTable {
+func newPeerTable(own uint64) *peerTable {
 	t := &peerTable{byName: make(map[string]*peer)}
+	t.own.Store(own)
+	t.reach.Store(new([]target))
 	t.targets.Store(new([]target))
 	return t
+}
+
+// setOwn changes this node's fingerprint. It names the members that are foreign
+// by the new one, and says whether there was a change.
+func (t *peerTable) setOwn(fp uint64) (strangers []string, changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.own.Swap(fp) == fp {
+		return nil, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		if p := t.byName[name]; p.member && p.refused == "" && relate(fp, p.fingerprint) == foreign {
+			strangers = append(strangers, name)
+		}
+	}
+	t.publishLocked()
+	return strangers, true
+}
+
+// refusedLocked says why nothing is exchanged with a peer, "" if something is.
+func (t *peerTable) refusedLocked(p *peer) string {
+	if p.refused == "" && p.member && relate(t.own.Load(), p.fingerprint) == foreign {
+		return reasonFingerprint
+	}
+	return p.refused
 }
 
 // copyNode takes what memberlist may change later.
@@ -199,7 +230,7 @@ func (t *peerTable) refuse(name string, n *memberlist.Node, fingerprint uint64, 
 	if news {
 		p.since = now
 	}
-	p.refused, p.refusedAt, p.fingerprint = reason, now, fingerprint
+	p.refused, p.refusedAt, p.proof = reason, now, fingerprint
 	if n != nil && !p.member {
 		p.node, p.state = copyNode(n), Alive
 	}
@@ -266,9 +297,9 @@ func (t *peerTable) expire(now time.Time) (forgotten []string) {
 	return forgotten
 }
 
-// publishLocked rebuilds the snapshot that senders read.
+// publishLocked rebuilds the snapshots that senders read.
 func (t *peerTable) publishLocked() {
-	targets := make([]target, 0, len(t.byName))
+	reach, targets := make([]target, 0, len(t.byName)), make([]target, 0, len(t.byName))
 	members := int64(0)
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		p := t.byName[name]
@@ -276,11 +307,17 @@ func (t *peerTable) publishLocked() {
 			continue
 		}
 		members++
-		if p.refused == "" {
-			targets = append(targets, target{name: name, node: p.node, lossy: p.isLossy})
+		if t.refusedLocked(p) != "" {
+			continue
+		}
+		to := target{name: name, node: p.node, lossy: p.isLossy}
+		reach = append(reach, to)
+		if relate(t.own.Load(), p.fingerprint) == kin {
+			targets = append(targets, to)
 		}
 	}
 	t.members.Store(members)
+	t.reach.Store(&reach)
 	t.targets.Store(&targets)
 	if len(targets) > 0 {
 		t.met.Store(true)
@@ -289,7 +326,7 @@ func (t *peerTable) publishLocked() {
 
 // find returns where to send to a live peer.
 func (t *peerTable) find(name string) (target, bool) {
-	targets := *t.targets.Load()
+	targets := *t.reach.Load()
 	i, ok := slices.BinarySearchFunc(targets, name, func(a target, n string) int { return cmp.Compare(a.name, n) })
 	if !ok {
 		return target{}, false
@@ -330,11 +367,14 @@ func (t *peerTable) list(distance func(*coordinate.Coordinate) time.Duration) []
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		p := t.byName[name]
 		m := Member{
-			Name: name, State: p.state, Since: p.since, Fingerprint: p.fingerprint, Refused: p.refused,
-			RTT: p.medianRTT(), LossPPM: p.lossPPM, Lossy: p.isLossy,
+			Name: name, State: p.state, Since: p.since, Fingerprint: p.fingerprint, Refused: t.refusedLocked(p),
+			Provisional: p.member && p.fingerprint == 0, RTT: p.medianRTT(), LossPPM: p.lossPPM, Lossy: p.isLossy,
 		}
 		if p.node != nil {
 			m.Addr = p.node.Address()
+		}
+		if p.refused != "" {
+			m.Fingerprint = p.proof
 		}
 		if p.member && p.pings.streak() >= suspectAfter {
 			m.State = Suspect

@@ -25,9 +25,9 @@ func (g *Gossip) Overhead() int {
 // Publish sends this node's row to every live peer now, and queues it for relay
 // in place of the one before. If changed, lossy peers get it again 25 ms later
 // (see "Loss" in the package comment). A packet over MaxPacket is counted
-// and refused. packet is not kept.
+// and refused. A provisional node publishes nothing. packet is not kept.
 func (g *Gossip) Publish(packet []byte, changed bool) {
-	if !g.fits(packet, MaxPacket) {
+	if g.Fingerprint() == 0 || !g.fits(packet, MaxPacket) {
 		return
 	}
 	key, order, keyed := g.cfg.Key(packet)
@@ -35,7 +35,7 @@ func (g *Gossip) Publish(packet []byte, changed bool) {
 		g.seen.record(key, order, time.Now())
 	}
 	f := frame{
-		kind: kindRow, fingerprint: g.cfg.Fingerprint, counter: uint16(g.counter.Add(1)),
+		kind: kindRow, fingerprint: g.Fingerprint(), counter: uint16(g.counter.Add(1)),
 		from: g.cfg.Name, packet: packet,
 	}
 	targets := *g.peers.targets.Load()
@@ -79,7 +79,7 @@ func (g *Gossip) sendAll(frame []byte, to []target, via string) {
 	}
 }
 
-// SendTo sends a packet to one live peer in one datagram. It may be lost, is not
+// SendTo sends a packet to one live peer, provisional or not, in one datagram. It may be lost, is not
 // relayed and never counts as a duplicate. The error is ErrOversize,
 // ErrUnknownPeer (also for refused peers) or what the network said.
 func (g *Gossip) SendTo(name string, packet []byte) error {
@@ -136,7 +136,7 @@ func (g *Gossip) SendReliable(name string, packet []byte) {
 }
 
 func (g *Gossip) unicast(packet []byte) []byte {
-	f := frame{kind: kindUnicast, fingerprint: g.cfg.Fingerprint, from: g.cfg.Name, packet: packet}
+	f := frame{kind: kindUnicast, fingerprint: g.Fingerprint(), from: g.cfg.Name, packet: packet}
 	return f.encode()
 }
 

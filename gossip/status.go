@@ -35,7 +35,8 @@ func (s JoinState) String() string {
 type Join struct {
 	State JoinState
 	Live  int // peers that rows are exchanged with
-	// Isolated: seeds are configured but no peer is live.
+	// Isolated: seeds are configured but no peer is live, not even one that no
+	// rows are exchanged with because it or this node is provisional.
 	Isolated bool
 	// Health is memberlist's own score of this node: 0 is healthy, up to 7 when
 	// it is too slow to keep its own timing and should distrust its view of
@@ -52,7 +53,7 @@ func (g *Gossip) Joined() Join {
 	case g.peers.met.Load():
 		j.State = LostPeers
 	}
-	j.Isolated = j.State != Joined && len(g.cfg.Seeds) > 0
+	j.Isolated = len(*g.peers.reach.Load()) == 0 && len(g.cfg.Seeds) > 0
 	return j
 }
 

@@ -201,7 +201,7 @@ func TestPingLossCountsHalfAndStreaks(t *testing.T) {
 }
 
 func TestMedianIgnoresTwoOutliersOfFive(t *testing.T) {
-	table := newPeerTable()
+	table := newPeerTable(1)
 	now := time.Unix(0, 0)
 	table.joined(&memberlist.Node{Name: "p"}, 1, now)
 	for _, ms := range []int{20, 900, 21, 1, 22, 23, 800} {
@@ -218,7 +218,7 @@ func TestMedianIgnoresTwoOutliersOfFive(t *testing.T) {
 }
 
 func TestPeerTableIsBoundedAndKeepsMembers(t *testing.T) {
-	table := newPeerTable()
+	table := newPeerTable(1)
 	now := time.Unix(0, 0)
 	table.joined(&memberlist.Node{Name: "member"}, 1, now)
 	for i := range maxPeers + 50 {
@@ -237,7 +237,7 @@ func TestPeerTableIsBoundedAndKeepsMembers(t *testing.T) {
 }
 
 func TestRefusalOfAMemberRunsOut(t *testing.T) {
-	table := newPeerTable()
+	table := newPeerTable(1)
 	now := time.Unix(0, 0)
 	table.joined(&memberlist.Node{Name: "p"}, 1, now)
 	there := &memberlist.Node{Name: "p", Port: 1}
@@ -565,12 +565,12 @@ func BenchmarkPublish(b *testing.B) {
 		b.Run(fmt.Sprintf("peers=%d", peers), func(b *testing.B) {
 			net := newFakeNet(1)
 			net.setRule(func(string, string) link { return link{cut: true} })
-			g, err := New(Config{Cluster: "c", Name: "n", Key: rowKey, Transport: net.attach(addrOf(0)), Keys: [][]byte{make([]byte, 32)}}, discard(), nil)
+			g, err := New(Config{Cluster: "c", Name: "n", Fingerprint: 42, Key: rowKey, Transport: net.attach(addrOf(0)), Keys: [][]byte{make([]byte, 32)}}, discard(), nil)
 			if err != nil {
 				b.Fatal(err)
 			}
 			for i := range peers {
-				g.peers.joined(&memberlist.Node{Name: nameOf(i), Addr: []byte{10, 0, 0, 1}, Port: 7946, PMax: 5}, 0, time.Now())
+				g.peers.joined(&memberlist.Node{Name: nameOf(i), Addr: []byte{10, 0, 0, 1}, Port: 7946, PMax: 5}, 42, time.Now())
 			}
 			seq := uint64(0)
 			b.ReportAllocs()
