@@ -88,7 +88,8 @@ func (d *Decoder) Decode(packet []byte) (Message, error) {
 	if err := r.err(); err != nil {
 		return Message{}, err
 	}
-	if d.root != 0 && h.Root != RootTag(d.root) {
+	asksForOurs := h.Kind == KindLineageWanted && h.Root == 0
+	if d.root != 0 && h.Root != RootTag(d.root) && !asksForOurs {
 		return Message{}, &ForeignRootError{Tag: h.Root}
 	}
 	switch h.Kind {
@@ -102,6 +103,8 @@ func (d *Decoder) Decode(packet []byte) (Message, error) {
 	case KindVectorWanted:
 		m := Message{Kind: h.Kind, Digest: r.uint(1<<64-1, "digest")}
 		return m, r.rest(fields - 1)
+	case KindLineageWanted:
+		return Message{Kind: h.Kind}, r.rest(fields)
 	case KindEpochWanted:
 		m := Message{Kind: h.Kind, ID: r.epochID("epoch")}
 		return m, r.rest(fields - 2)

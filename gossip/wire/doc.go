@@ -9,10 +9,12 @@
 // where a number is due. Every packet starts with the same three fields:
 //
 //	format   16*major + minor. Another major is refused, any minor is read.
-//	kind     1 row, 2 vector, 3 vector wanted, 4 epoch, 5 epoch wanted.
-//	         Others are skipped (KindUnknown), so that new ones can be added.
+//	kind     1 row, 2 vector, 3 vector wanted, 4 epoch, 5 epoch wanted,
+//	         6 lineage wanted. Others are skipped (KindUnknown), so that new
+//	         ones can be added.
 //	root     32 bits of the lineage's fingerprint (RootTag): packets of another
-//	         cluster are refused before anything else is read.
+//	         cluster are refused before anything else is read. 0 in a lineage
+//	         wanted of a node that does not know its own yet.
 //
 // The fields after these, by kind:
 //
@@ -37,6 +39,7 @@
 //	epoch          version, hash, parent version, parent hash, root (64 bits),
 //	               total, offset, part (bin)
 //	epoch wanted   version, hash
+//	lineage wanted nothing; the answer is the epoch that the asked node works under
 //
 // A later minor may append fields to the array of a kind; they are skipped. A
 // relay forwards the bytes it got, so nothing it does not know is lost.
@@ -149,6 +152,7 @@ const (
 	KindVectorWanted
 	KindEpoch
 	KindEpochWanted
+	KindLineageWanted
 	kindEnd
 )
 
@@ -165,6 +169,8 @@ func (k Kind) String() string {
 		return "epoch"
 	case KindEpochWanted:
 		return "epoch_wanted"
+	case KindLineageWanted:
+		return "lineage_wanted"
 	default:
 		return "unknown"
 	}

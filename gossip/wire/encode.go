@@ -92,6 +92,14 @@ func (e *Encoder) EpochWanted(id ledger.EpochID) []byte {
 	return e.finish()
 }
 
+// LineageWanted returns a packet that asks a peer for the epoch that it works
+// under. An encoder of root 0 makes one that every lineage reads. The answer is
+// [Encoder.Epoch].
+func (e *Encoder) LineageWanted() []byte {
+	e.start(KindLineageWanted, lineageWantedFields-headFields)
+	return e.finish()
+}
+
 // VectorWanted returns a packet that asks a peer for an incarnation vector. The
 // answer is [Encoder.Vector].
 func (e *Encoder) VectorWanted(digest uint64) []byte {

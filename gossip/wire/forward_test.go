@@ -121,3 +121,20 @@ func TestAnEncoderWritesOnlyItsOwnLineage(t *testing.T) {
 		t.Errorf("question of another lineage: %v", err)
 	}
 }
+
+func TestOnlyTheQuestionForTheLineageIsReadFromANodeWithoutOne(t *testing.T) {
+	from, to, _ := pairOf(t, 22)
+	from.enc.SetRoot(0)
+	if m, err := to.dec.Decode(from.enc.LineageWanted()); err != nil || m.Kind != KindLineageWanted {
+		t.Errorf("question of a node without a lineage arrives as %+v %v", m, err)
+	}
+	for _, other := range [][]byte{from.enc.EpochWanted(testEpoch), from.enc.VectorWanted(1)} {
+		if _, err := to.dec.Decode(other); ReasonOf(err) != ReasonForeignRoot {
+			t.Errorf("another packet of it: %v", err)
+		}
+	}
+	from.enc.SetRoot(testRoot + 1)
+	if _, err := to.dec.Decode(from.enc.LineageWanted()); ReasonOf(err) != ReasonForeignRoot {
+		t.Errorf("question of a node of another lineage: %v", err)
+	}
+}

@@ -59,6 +59,7 @@ func TestTheFormatIsStable(t *testing.T) {
 		{"vector wanted", s.enc.VectorWanted(77), "941003ce3413e8fa4d"},
 		{"epoch", epochs[0], "9b1004ce3413e8fa07cfa1b2c3d4e5f607180609cffeedfacecafe12340400c404626f6479"},
 		{"epoch wanted", s.enc.EpochWanted(testEpoch), "951005ce3413e8fa07cfa1b2c3d4e5f60718"},
+		{"lineage wanted", NewEncoder(0, s.dir, NewVectors()).LineageWanted(), "93100600"},
 		{"state", state, "0190"},
 	} {
 		if got := hex.EncodeToString(c.got); got != c.want {

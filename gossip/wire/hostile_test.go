@@ -253,6 +253,7 @@ func TestOtherHostilePacketsAreRefusedForTheRightReason(t *testing.T) {
 		{"over MaxLong", make([]byte, MaxLong+1), ReasonTooLarge},
 		{"kind negative", pack(t, uint64(16), int64(-1), tag), ReasonType},
 		{"vector wanted without a digest", part(KindVectorWanted), ReasonShort},
+		{"lineage wanted with bytes behind it", append(part(KindLineageWanted), 0), ReasonTrailing},
 		{"epoch wanted without a hash", part(KindEpochWanted, uint64(1)), ReasonShort},
 		{"epoch wanted of nil", part(KindEpochWanted, nil, nil), ReasonType},
 		{"vector that hashes otherwise", part(KindVector, uint64(1), uint64(8), uint64(0), eight), ReasonMismatch},
@@ -303,7 +304,7 @@ func samples(t testing.TB) (s *side, packets [][]byte) {
 	stranger.Recovering = true
 	stranger.Extra = append(slices.Clone(r.Extra), s.dir.Intern("stranger"), s.dir.Intern("étrange"))
 	add(&stranger)
-	packets = append(packets, s.enc.EpochWanted(testEpoch), s.enc.VectorWanted(77))
+	packets = append(packets, s.enc.EpochWanted(testEpoch), s.enc.VectorWanted(77), s.enc.LineageWanted(), NewEncoder(0, s.dir, NewVectors()).LineageWanted())
 	packets = append(packets, s.enc.Vector(digestOf(s.enc.incs))...)
 	epochs, err := s.enc.Epoch(ep)
 	if err != nil {

@@ -31,19 +31,20 @@ func Peek(packet []byte) (Header, error) {
 
 // Fields each kind has at least, the three that all have included.
 const (
-	headFields         = 3
-	rowFields          = 12
-	vectorFields       = 7
-	vectorWantedFields = 4
-	epochFields        = 11
-	epochWantedFields  = 5
+	headFields          = 3
+	rowFields           = 12
+	vectorFields        = 7
+	vectorWantedFields  = 4
+	epochFields         = 11
+	epochWantedFields   = 5
+	lineageWantedFields = headFields
 )
 
 // fieldsLimit bounds the fields of a packet of a later minor.
 const fieldsLimit = 1024
 
 func (k Kind) fields() int {
-	return [kindEnd]int{headFields, rowFields, vectorFields, vectorWantedFields, epochFields, epochWantedFields}[k]
+	return [kindEnd]int{headFields, rowFields, vectorFields, vectorWantedFields, epochFields, epochWantedFields, lineageWantedFields}[k]
 }
 
 // header reads the fields that all packets share and returns how many of the
