@@ -1,29 +1,38 @@
 // Package epoch turns what the operator wrote (nodes with weights, budgets with
 // classes) into a config epoch of the ledger and back.
 //
-// The canonical encoding of a [Document] is the body that travels; its hash
-// names the epoch, so two nodes that work under the same id hold the same bases
-// to the micro-unit. Everything else in a [ledger.Epoch] is derived from it.
-// All functions are pure.
+// # Model
+//
+// A [Document] is the content. A [Record] is one epoch: a document, its place in
+// the lineage (version, parent, the parent's roster, the contents of ancestors),
+// who was declared dead with it and who tries it first. The id of an epoch is
+// its version and a hash over all of that. So a node rebuilds an epoch from its
+// body alone, whether it comes from a peer or from the disk; two nodes that work
+// under the same id hold the same bases to the micro-unit; and nodes that make
+// the same change to the same epoch make the same epoch.
+//
+// # The body
+//
+// A body is one byte of format and the record in JSON, compressed with DEFLATE.
+// The JSON is canonical: what is decoded must encode to the same bytes again. A
+// field that this version does not know is refused as [ErrNewer], because a
+// change that is half understood is a change to something else. The id is taken
+// over the JSON, so that it does not hang on the compressor.
+//
+// All functions are pure. Bodies may come from anybody: they are bounded before
+// they are unpacked, and never panic.
 package epoch
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"subak/allocator"
-	"subak/allocator/ledger"
 )
-
-// BodyMax bounds the encoding of a document in bytes.
-const BodyMax = 256 << 10
 
 // Document is the content of a config epoch, in canonical order.
 type Document struct {
@@ -50,7 +59,8 @@ type Budget struct {
 }
 
 // Canonical sorts budgets by name and nodes by name, moving weights, floors and
-// caps of each budget along with their nodes.
+// caps of each budget along with their nodes. Bounds that bound nothing are
+// written in one way.
 func (d *Document) Canonical() {
 	order := make([]int, len(d.Nodes))
 	for i := range order {
@@ -67,6 +77,8 @@ func (d *Document) Canonical() {
 		for k := range s.Caps {
 			s.Caps[k] = permute(s.Caps[k], order)
 		}
+		s.Floors = plain(s.Floors, func(r allocator.Rate) bool { return r == 0 }, 0)
+		s.Caps = plain(s.Caps, func(r allocator.Rate) bool { return r < 0 }, -1)
 	}
 	slices.SortFunc(d.Budgets, func(a, b Budget) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -82,6 +94,82 @@ func permute[T any](in []T, order []int) []T {
 	return out
 }
 
+// plain writes bounds that are none as none, and rows and lists of such as nil.
+func plain(bounds [][]allocator.Rate, isNone func(allocator.Rate) bool, none allocator.Rate) [][]allocator.Rate {
+	some := false
+	for k, row := range bounds {
+		empty := true
+		for i := range row {
+			if isNone(row[i]) {
+				row[i] = none
+			} else {
+				empty = false
+			}
+		}
+		if empty {
+			bounds[k] = nil
+		}
+		some = some || !empty
+	}
+	if !some {
+		return nil
+	}
+	return bounds
+}
+
+// Clone returns a document that shares nothing with d.
+func (d *Document) Clone() *Document {
+	c := *d
+	c.Nodes = slices.Clone(d.Nodes)
+	c.Budgets = slices.Clone(d.Budgets)
+	for i := range c.Budgets {
+		s := &c.Budgets[i].Spec
+		s.Classes = slices.Clone(s.Classes)
+		s.Weights = slices.Clone(s.Weights)
+		s.Floors = cloneRows(s.Floors)
+		s.Caps = cloneRows(s.Caps)
+	}
+	return &c
+}
+
+func cloneRows(rows [][]allocator.Rate) [][]allocator.Rate {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i] = slices.Clone(rows[i])
+	}
+	return rows
+}
+
+// Without returns a copy of d without the named nodes. What they had goes to the
+// others by weight.
+func (d *Document) Without(gone func(name string) bool) *Document {
+	c := d.Clone()
+	for i := len(c.Nodes) - 1; i >= 0; i-- {
+		if !gone(c.Nodes[i].Name) {
+			continue
+		}
+		c.Nodes = slices.Delete(c.Nodes, i, i+1)
+		for b := range c.Budgets {
+			s := &c.Budgets[b].Spec
+			s.Weights = drop(s.Weights, i)
+			for k := range s.Floors {
+				s.Floors[k] = drop(s.Floors[k], i)
+			}
+			for k := range s.Caps {
+				s.Caps[k] = drop(s.Caps[k], i)
+			}
+		}
+	}
+	return c
+}
+
+func drop[T any](list []T, i int) []T {
+	if i < len(list) {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
 // Validate reports every fault of a document that no local configuration check
 // has seen, such as one that arrived from a peer.
 func (d *Document) Validate() error {
@@ -89,8 +177,11 @@ func (d *Document) Validate() error {
 	if len(d.Nodes) == 0 || len(d.Budgets) == 0 {
 		errs = append(errs, errors.New("epoch: a document needs nodes and budgets"))
 	}
+	if !utf8.ValidString(d.Cluster) {
+		errs = append(errs, errors.New("epoch: the name of the cluster is not UTF-8"))
+	}
 	for i, n := range d.Nodes {
-		if n.Name == "" || len(n.Name) > 64 || n.Weight <= 0 {
+		if !goodName(n.Name) || n.Weight <= 0 {
 			errs = append(errs, fmt.Errorf("epoch: node %d (%q): name of 1 to 64 bytes and weight above 0 wanted", i, n.Name))
 		}
 		if i > 0 && d.Nodes[i-1].Name >= n.Name {
@@ -106,14 +197,21 @@ func (d *Document) Validate() error {
 func (d *Document) validateBudget(i int) error {
 	b := &d.Budgets[i]
 	switch {
-	case b.Name == "" || len(b.Name) > 64:
+	case !goodName(b.Name):
 		return fmt.Errorf("epoch: budget %d: name of 1 to 64 bytes wanted", i)
 	case i > 0 && d.Budgets[i-1].Name >= b.Name:
 		return fmt.Errorf("epoch: budget %q is a duplicate or out of order", b.Name)
 	case len(b.Spec.Weights) != len(d.Nodes):
 		return fmt.Errorf("epoch: budget %q has %d weights for %d nodes", b.Name, len(b.Spec.Weights), len(d.Nodes))
+	case len(b.Unit) > 16 || !utf8.ValidString(b.Unit):
+		return fmt.Errorf("epoch: budget %q: unit %q", b.Name, b.Unit)
 	case b.Burst <= 0 || b.Burst > time.Hour:
 		return fmt.Errorf("epoch: budget %q: burst %s is outside (0, 1h]", b.Name, b.Burst)
+	}
+	for k, c := range b.Spec.Classes {
+		if !goodName(c.Name) || slices.ContainsFunc(b.Spec.Classes[:k], func(o allocator.ClassSpec) bool { return o.Name == c.Name }) {
+			return fmt.Errorf("epoch: budget %q: class %d (%q): a name of its own of 1 to 64 bytes wanted", b.Name, k, c.Name)
+		}
 	}
 	if err := b.Spec.Validate(); err != nil {
 		return fmt.Errorf("epoch: budget %q: %w", b.Name, err)
@@ -121,78 +219,6 @@ func (d *Document) validateBudget(i int) error {
 	return nil
 }
 
-// Root makes the first epoch of a cluster from a document: version 1, no
-// parent, its own hash as fingerprint of the lineage. It sorts d canonically.
-func Root(d *Document, dir *ledger.Directory) (*ledger.Epoch, error) {
-	d.Canonical()
-	body, err := json.Marshal(d)
-	if err != nil {
-		return nil, fmt.Errorf("epoch: encode: %w", err)
-	}
-	if len(body) > BodyMax {
-		return nil, fmt.Errorf("epoch: %d bytes of budgets and nodes, at most %d fit", len(body), BodyMax)
-	}
-	id := ledger.EpochID{Version: 1, Hash: hash(1, ledger.EpochID{}, body)}
-	return build(d, id, ledger.EpochID{}, id.Hash, body, nil, dir)
-}
-
-// Decode rebuilds an epoch from its body. It refuses a body that does not hash
-// to id, so a peer cannot give one id two meanings. ParentRoster is the
-// parent's, nil for a root.
-func Decode(id, parent ledger.EpochID, root uint64, body []byte, parentRoster []ledger.NodeID, dir *ledger.Directory) (*ledger.Epoch, *Document, error) {
-	if len(body) > BodyMax {
-		return nil, nil, fmt.Errorf("epoch: body of %d bytes, at most %d allowed", len(body), BodyMax)
-	}
-	if got := hash(id.Version, parent, body); got != id.Hash {
-		return nil, nil, fmt.Errorf("epoch: body hashes to %016x, not %016x", got, id.Hash)
-	}
-	var d Document
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&d); err != nil {
-		return nil, nil, fmt.Errorf("epoch: decode: %w", err)
-	}
-	e, err := build(&d, id, parent, root, body, parentRoster, dir)
-	return e, &d, err
-}
-
-func build(d *Document, id, parent ledger.EpochID, root uint64, body []byte, parentRoster []ledger.NodeID, dir *ledger.Directory) (*ledger.Epoch, error) {
-	if err := d.Validate(); err != nil {
-		return nil, err
-	}
-	e := &ledger.Epoch{ID: id, Parent: parent, Root: root, Body: body, ParentRoster: parentRoster}
-	for _, n := range d.Nodes {
-		e.Roster = append(e.Roster, ledger.Member{ID: dir.Intern(n.Name), Weight: n.Weight})
-	}
-	if parent == (ledger.EpochID{}) {
-		for _, m := range e.Roster {
-			e.ParentRoster = append(e.ParentRoster, m.ID)
-		}
-	}
-	for i := range d.Budgets {
-		b := &d.Budgets[i]
-		a, err := allocator.New(b.Spec)
-		if err != nil {
-			return nil, fmt.Errorf("epoch: budget %q: %w", b.Name, err)
-		}
-		base := make([]allocator.Rate, len(d.Nodes))
-		for n := range base {
-			base[n] = a.NodeBase(n)
-		}
-		e.Budgets = append(e.Budgets, ledger.BudgetBase{Name: b.Name, Classes: len(b.Spec.Classes), Base: base})
-	}
-	return e, nil
-}
-
-// hash names an epoch: the first eight bytes of SHA-256 over version, parent
-// and body. It is never 0, which means "no epoch".
-func hash(version uint64, parent ledger.EpochID, body []byte) uint64 {
-	var head [24]byte
-	binary.BigEndian.PutUint64(head[0:], version)
-	binary.BigEndian.PutUint64(head[8:], parent.Version)
-	binary.BigEndian.PutUint64(head[16:], parent.Hash)
-	h := sha256.New()
-	h.Write(head[:])
-	h.Write(body)
-	return max(1, binary.BigEndian.Uint64(h.Sum(nil)))
-}
+// goodName reports whether a name can travel: what is not UTF-8 would not come
+// back from JSON as it was.
+func goodName(s string) bool { return s != "" && len(s) <= 64 && utf8.ValidString(s) }

@@ -1,6 +1,8 @@
 package epoch
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -110,30 +112,44 @@ func TestBasesOfAnEpochAddUpToEachBudget(t *testing.T) {
 
 func TestABodyComesBackAsTheSameEpochUnderItsIDOnly(t *testing.T) {
 	want := root(t, document([]string{"ams", "fra"}, []int64{1, 2}))
-	got, d, err := Decode(want.ID, want.Parent, want.Root, want.Body, nil, ledger.NewDirectory())
+	r, err := Decode(want.ID, want.Body, ledger.NewDirectory())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.ID != want.ID || len(got.Roster) != 2 || len(got.Budgets) != 2 || d.Cluster != "edge" || !slices.Equal(got.Budgets[0].Base, want.Budgets[0].Base) {
+	if got := r.Epoch; got.ID != want.ID || got.Root != want.Root || len(got.Roster) != 2 || len(got.Budgets) != 2 || r.Doc.Cluster != "edge" || !slices.Equal(got.Budgets[0].Base, want.Budgets[0].Base) {
 		t.Errorf("got %+v", got)
 	}
 	forged := slices.Clone(want.Body)
 	forged[len(forged)/2] ^= 1
-	if _, _, err := Decode(want.ID, want.Parent, want.Root, forged, nil, ledger.NewDirectory()); err == nil {
+	if _, err := Decode(want.ID, forged, ledger.NewDirectory()); err == nil {
 		t.Error("another body passed under the same id")
 	}
 	other := ledger.EpochID{Version: 2, Hash: want.ID.Hash}
-	if _, _, err := Decode(other, want.Parent, want.Root, want.Body, nil, ledger.NewDirectory()); err == nil {
+	if _, err := Decode(other, want.Body, ledger.NewDirectory()); err == nil {
 		t.Error("the body passed under another version")
 	}
 }
 
-// decodeAny is Decode under the id that the body really hashes to, as a hostile
-// peer would send it.
-func decodeAny(body []byte) (*ledger.Epoch, error) {
-	id := ledger.EpochID{Version: 3, Hash: hash(3, ledger.EpochID{}, body)}
-	e, _, err := Decode(id, ledger.EpochID{}, 1, body, nil, ledger.NewDirectory())
-	return e, err
+// decodeAny is Decode of any JSON under the id that it really hashes to, as
+// a hostile peer would send it.
+func decodeAny(plain []byte) (*Record, error) {
+	var b bytes.Buffer
+	b.WriteByte(format)
+	w, err := flate.NewWriter(&b, flate.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(plain); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	var head struct {
+		Version uint64 `json:"version"`
+	}
+	_ = json.Unmarshal(plain, &head)
+	return Decode(ledger.EpochID{Version: head.Version, Hash: hashOf(plain)}, b.Bytes(), ledger.NewDirectory())
 }
 
 func TestDocumentsThatCannotBeAreRefused(t *testing.T) {
@@ -154,36 +170,41 @@ func TestDocumentsThatCannotBeAreRefused(t *testing.T) {
 		d := document([]string{"ams", "fra"}, []int64{1, 2})
 		d.Canonical()
 		change(d)
-		body, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := decodeAny(body); err == nil {
+		if _, err := decodeAny(plainOf(t, &content{Format: format, Version: 1, Document: *d})); err == nil {
 			t.Errorf("%s: accepted", what)
 		}
 	}
-	if _, err := decodeAny(make([]byte, BodyMax+1)); err == nil {
+	if _, err := Decode(ledger.EpochID{Version: 1, Hash: 1}, make([]byte, BodyMax+1), ledger.NewDirectory()); err == nil {
 		t.Error("a body over the limit: accepted")
 	}
+}
+
+func plainOf(t testing.TB, c *content) []byte {
+	plain, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
 }
 
 func FuzzDecode(f *testing.F) {
 	d := document([]string{"ams", "fra"}, []int64{1, 2})
 	d.Canonical()
-	body, err := json.Marshal(d)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(body)
+	f.Add(plainOf(f, &content{Format: format, Version: 1, Document: *d}))
+	f.Add(plainOf(f, &content{
+		Format: format, Version: 3, Parent: name{2, 5}, Root: 7, ParentRoster: []string{"ams", "sin"},
+		Forced: []forced{{"sin", 9}}, Canary: "ams", History: []uint64{1, 2}, Document: *d,
+	}))
 	f.Add([]byte(`{"nodes":[{"name":"a","weight":1}],"budgets":[{"spec":{"Classes":null}}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		e, err := decodeAny(body)
+	f.Fuzz(func(t *testing.T, plain []byte) {
+		_, _ = Decode(ledger.EpochID{Version: 1, Hash: 1}, plain, ledger.NewDirectory())
+		r, err := decodeAny(plain)
 		if err != nil {
 			return
 		}
-		for _, b := range e.Budgets {
-			if len(b.Base) != len(e.Roster) {
-				t.Fatalf("%d bases for %d nodes", len(b.Base), len(e.Roster))
+		for _, b := range r.Epoch.Budgets {
+			if len(b.Base) != len(r.Epoch.Roster) {
+				t.Fatalf("%d bases for %d nodes", len(b.Base), len(r.Epoch.Roster))
 			}
 		}
 	})
