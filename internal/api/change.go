@@ -24,6 +24,8 @@ type ChangeRequest struct {
 	CanarySeconds float64 `json:"canary_seconds,omitempty"`
 	// Revert allows content that was in force before.
 	Revert bool `json:"revert,omitempty"`
+	// Replace puts the change in the place of one that is under way.
+	Replace bool `json:"replace,omitempty"`
 	// Expect, if set, is the epoch (VERSION-HASH) that must be in force.
 	Expect string `json:"expect,omitempty"`
 	// DryRun asks for the plan alone.
@@ -67,12 +69,12 @@ type Change struct {
 
 // ChangeNode is how far one node is with a change.
 type ChangeNode struct {
-	Name    string  `json:"name"`
-	Adopted bool    `json:"adopted"` // its bases are lowered where the change lowers them
-	Acked   bool    `json:"acked"`   // and nothing above them is lent
-	InForce bool    `json:"in_force"`
-	AgeMS   float64 `json:"age_ms"` // of its newest row; -1 when none
-	Waits   string  `json:"waits,omitempty"`
+	Name      string  `json:"name"`
+	Adopted   bool    `json:"adopted"` // its bases are lowered where the change lowers them
+	Acked     bool    `json:"acked"`   // and nothing above them is lent
+	InForce   bool    `json:"in_force"`
+	AgeMillis float64 `json:"age_ms"` // of its newest row; -1 when none
+	Waits     string  `json:"waits,omitempty"`
 }
 
 // Change asks the node for a change, or for its plan.

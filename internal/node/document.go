@@ -19,3 +19,25 @@ func document(cfg *config.Config) *epoch.Document {
 	}
 	return d
 }
+
+// changed is what a file of [config.ParseChange] makes of the present document:
+// what the file leaves out stays.
+func changed(cfg *config.Config, present *epoch.Document) *epoch.Document {
+	d := document(cfg)
+	if d.Cluster == "" {
+		d.Cluster = present.Cluster
+	}
+	if len(d.Budgets) == 0 {
+		d = present.WithNodes(d.Nodes)
+	}
+	return d
+}
+
+// roster is the present document's nodes in the form of a configuration.
+func roster(present *epoch.Document) []config.Node {
+	nodes := make([]config.Node, len(present.Nodes))
+	for i, n := range present.Nodes {
+		nodes[i] = config.Node{Name: n.Name, Weight: n.Weight}
+	}
+	return nodes
+}

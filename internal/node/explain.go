@@ -13,11 +13,8 @@ import (
 
 // Explain implements web.Backend: why the cell of a class at a node ("" for this
 // one) has its target, by this node's view.
-func (n *Node) Explain(budgetName, class, node string) (e api.Explanation, err error) {
-	if !n.ask(func() { e, err = n.explain(n.clock.Now(), budgetName, class, node) }) {
-		return e, ErrBusy
-	}
-	return e, err
+func (n *Node) Explain(budgetName, class, node string) (api.Explanation, error) {
+	return answered(n, func(now int64) (api.Explanation, error) { return n.explain(now, budgetName, class, node) })
 }
 
 func (n *Node) explain(now int64, budgetName, class, node string) (api.Explanation, error) {

@@ -30,10 +30,10 @@ func (n *Node) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), n.drainMax)
 	defer cancel()
 	var doors sync.WaitGroup
-	for _, d := range n.doors {
+	for _, d := range n.doors.end() {
 		doors.Go(func() {
 			if d.drain(ctx) {
-				n.log.Warn("leaving: requests still under way were cut off", "listener", d.name)
+				n.log.Warn("leaving: requests still under way were cut off", "listener", d.cfg.Name)
 			}
 		})
 	}

@@ -48,10 +48,15 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 		n.log.Error("the decision loop stood still: too little CPU, or the process was paused", "for", stall)
 	}
 	next := n.core.Turn(now, wallMillis(), news)
+	if n.core.Epoch().ID != n.force.Load().epoch {
+		n.putInForce()
+		n.renewGates()
+	}
 	if now >= at.state {
 		at.state = now + stateEvery.Nanoseconds()
 		n.gossip.SetState(n.core.State())
 		n.logReadiness(now)
+		n.tryCanary(now)
 	}
 	if now >= at.status && n.watched.Load() {
 		at.status = now + statusEvery.Nanoseconds()
@@ -106,6 +111,17 @@ func (n *Node) ask(f func()) bool {
 	case <-limit.C:
 		return false
 	}
+}
+
+// answered runs f on the loop and returns what it returns, or ErrBusy.
+func answered[T any](n *Node, f func(now int64) (T, error)) (T, error) {
+	var v T
+	var err error
+	if !n.ask(func() { v, err = f(n.clock.Now()) }) {
+		var none T
+		return none, ErrBusy // v may still be written
+	}
+	return v, err
 }
 
 // patience bounds how long an admin request waits for the loop.

@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,11 @@ type Options struct {
 	// DrainMax bounds how long requests under way may hold up the end; 0 means
 	// DefaultDrain.
 	DrainMax time.Duration
+	// Load, if set, reads the configuration again whenever Reload is sent a value
+	// (SIGHUP): what it says about listeners is put in force here, what it says
+	// about nodes and budgets in the whole cluster.
+	Load   func() (*config.Config, error)
+	Reload <-chan os.Signal
 	// Started, if set, is called once all listeners accept.
 	Started func(*Node)
 }
@@ -77,11 +83,13 @@ type Node struct {
 	core     *core.Core // owned by the loop, which may replace it
 	force    atomic.Pointer[inForce]
 	gossip   *gossip.Gossip
-	doors    []*door
+	doors    doors
 	web      *web.Server
 	drops    *dropCounter
 	started  time.Time
 
+	trial    trial                    // owned by the loop
+	known    map[ledger.EpochID]int64 // when epochs were first seen; owned by the loop
 	watchdog watchdog
 	calls    chan func()
 	watched  atomic.Bool // somebody asked for a snapshot lately
@@ -110,7 +118,7 @@ func open(cfg *config.Config, opts Options) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, log: opts.Log, version: opts.Version, clock: clock.NewBoot(), reg: prometheus.NewRegistry(),
-		calls: make(chan func()), started: time.Now(), drainMax: cmp.Or(opts.DrainMax, DefaultDrain),
+		calls: make(chan func()), known: map[ledger.EpochID]int64{}, started: time.Now(), drainMax: cmp.Or(opts.DrainMax, DefaultDrain),
 	}
 	n.drops = newDropCounter(n.reg)
 	if err := n.openParts(secrets); err != nil {
@@ -255,12 +263,15 @@ func (n *Node) run(ctx context.Context, opts Options) error {
 	// The parts outlive ctx: what is drained after it still needs them.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	fail := make(chan error, 4+len(n.doors))
+	fail := make(chan error)
 	var parts sync.WaitGroup
 	part := func(f func(context.Context) error) {
 		parts.Go(func() {
 			if err := f(life); err != nil {
-				fail <- err
+				select {
+				case fail <- err:
+				case <-life.Done():
+				}
 			}
 		})
 	}
@@ -268,9 +279,8 @@ func (n *Node) run(ctx context.Context, opts Options) error {
 	part(n.watch)
 	part(n.gossip.Run)
 	part(n.web.Run)
-	for _, d := range n.doors {
-		part(d.serve)
-	}
+	n.doors.begin(part)
+	part(func(c context.Context) error { n.reload(c, opts); return nil })
 	if opts.Started != nil {
 		opts.Started(n)
 	}
@@ -306,7 +316,7 @@ func (n *Node) watch(ctx context.Context) error {
 // close gives back what open took. It may be called at any stage.
 func (n *Node) close() error {
 	var errs []error
-	for _, d := range n.doors {
+	for _, d := range n.doors.end() {
 		errs = append(errs, d.close())
 	}
 	if n.web != nil {

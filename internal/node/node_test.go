@@ -132,7 +132,7 @@ func (l *live) end() {
 }
 
 func (l *live) url(path string) string {
-	return "http://" + l.node.doors[0].listener.Addr().String() + path
+	return "http://" + l.node.doors.list[0].listener.Addr().String() + path
 }
 
 func (l *live) status() api.Status { return l.node.Status() }
