@@ -1,0 +1,409 @@
+package schedule
+
+import (
+	"errors"
+	"time"
+
+	"subak/allocator/ledger"
+)
+
+// do makes an action happen now and records it.
+func (w *world) do(a Action) {
+	w.nextID++
+	a.ID = w.nextID
+	w.act(a)
+}
+
+// act makes a happen. One whose object does not exist does nothing.
+func (w *world) act(a Action) {
+	if w.failed != nil {
+		return
+	}
+	if w.record {
+		w.done = append(w.done, a)
+	}
+	w.acted++
+	w.hash.Add(uint64(a.Kind)<<56 | uint64(a.Node)<<48 | uint64(a.Then)<<40 | uint64(uint32(a.Ref)))
+	w.hash.Add(uint64(a.Arg))
+	w.tellAction(a)
+	w.apply(a)
+	w.hash.Add(uint64(w.sum[0])<<20 ^ uint64(w.claims[0]) ^ uint64(w.t))
+}
+
+func (w *world) apply(a Action) {
+	if int(a.Node) >= w.nodes {
+		return
+	}
+	p := w.procs[a.Node]
+	switch a.Kind {
+	case Pass:
+		w.pass(max(0, a.Arg))
+		return
+	case Start:
+		if p == nil {
+			w.start(ledger.NodeID(a.Node), w.epochBy(a.Ref), uint64(a.Arg), false, false)
+		}
+		return
+	case Amnesia:
+		w.amnesia(ledger.NodeID(a.Node), uint64(a.Arg))
+		return
+	case Lose:
+		w.lose(ledger.NodeID(a.Node))
+		return
+	case Heal:
+		w.heal()
+		return
+	}
+	if p == nil {
+		return
+	}
+	switch a.Kind {
+	case Demand:
+		p.demand[uint(a.Ref)%maxBudgets] = rateOf(a.Arg)
+	case Skew:
+		p.clock.SetRate(w.t, a.Arg)
+		w.advance(p)
+	case Pause:
+		p.paused = true
+		if w.broken == jumpsClock {
+			p.clock.SetRate(w.t, -999_999)
+		}
+	case Resume:
+		p.paused = false
+		if w.broken == jumpsClock {
+			p.clock.SetRate(w.t, 0)
+		}
+	case Crash:
+		if w.mayForget(p.name, p, false) {
+			w.kill(p)
+		}
+	case Watchdog:
+		p.paused = true
+		w.takeOver(p)
+		w.check()
+	case Edit:
+		w.edit(a, p)
+	default:
+		if !p.paused {
+			w.applyAwake(a, p)
+		}
+	}
+}
+
+// applyAwake does what a process does only while its control runs.
+func (w *world) applyAwake(a Action, p *process) {
+	switch a.Kind {
+	case Publish:
+		w.publish(a, p)
+	case Deliver:
+		if m := w.letterOf(a.Ref); m != nil {
+			w.deliver(m, a, p)
+		}
+	case Wake:
+		w.wake(p, a.Arg)
+	case Control:
+		w.control(p)
+		w.install(p)
+	case Freeze:
+		w.freeze(p)
+	case Thaw:
+		p.l.Freeze(false)
+	}
+}
+
+// letterOf finds the row published by action id, nil if none was.
+func (w *world) letterOf(id int32) *letter {
+	lo, hi := 0, len(w.pool)
+	for lo < hi {
+		if mid := (lo + hi) / 2; w.pool[mid].id < id {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(w.pool) && w.pool[lo].id == id {
+		return &w.pool[lo]
+	}
+	return nil
+}
+
+// publish is one cycle of a process and the row it sends.
+func (w *world) publish(a Action, p *process) {
+	w.cycle(p)
+	if a.Arg&LowerFirst != 0 {
+		w.install(p)
+	}
+	now := p.clock.At(w.t)
+	r := p.l.Publish(now, 0)
+	if r == nil {
+		return
+	}
+	if a.Arg&DieUnwritten != 0 && w.mayForget(p.name, p, false) {
+		w.seen[sawUnwritten]++
+		w.kill(p)
+		return
+	}
+	w.persist(p)
+	if w.broken != lowersLate || a.ID%2 == 0 {
+		w.install(p)
+	}
+	if a.Arg&DieUnsent != 0 && w.mayForget(p.name, p, false) {
+		w.seen[sawUnsent]++
+		w.kill(p)
+		return
+	}
+	w.post(a.ID, r, p)
+}
+
+// post puts a row on its way.
+func (w *world) post(id int32, r *ledger.Row, p *process) {
+	w.seen[sawPublished]++
+	w.tellRow(r)
+	e := p.l.Epoch()
+	for i := range r.Sections {
+		if len(r.Sections[i].Loans) > 0 {
+			w.seen[sawLent]++
+			break
+		}
+	}
+	for _, x := range r.Extra {
+		if e.Position(x) < 0 && !isParent(e, x) {
+			w.seen[sawExtra]++
+			break
+		}
+	}
+	if w.dropsReleases() {
+		r = withoutCaps(r)
+	}
+	w.pool = append(w.pool, letter{id, r, e})
+	w.encode(id, r, e)
+}
+
+func isParent(e *ledger.Epoch, x ledger.NodeID) bool {
+	for _, id := range e.ParentRoster {
+		if id == x {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutCaps is r as an old version would send it, which knows no releases: the
+// product has no switch for it. Rule L7 then only costs time.
+func withoutCaps(r *ledger.Row) *ledger.Row {
+	c := *r
+	c.Sections = append([]ledger.Section(nil), r.Sections...)
+	for i := range c.Sections {
+		c.Sections[i].Caps = nil
+	}
+	return &c
+}
+
+// deliver lets a row arrive at p.
+func (w *world) deliver(m *letter, a Action, p *process) {
+	switch a.Arg {
+	case NoBody:
+	case OwnBody:
+		w.adopt(p, m.epoch)
+	default:
+		w.adopt(p, w.epochBy(int32(a.Arg)))
+	}
+	r := w.decode(m, p)
+	if r != nil {
+		w.merge(m, r, p)
+	}
+	if a.Then&thenControl != 0 {
+		w.control(p)
+	}
+	if a.Then&thenInstall != 0 {
+		w.install(p)
+	}
+}
+
+func (w *world) merge(m *letter, r *ledger.Row, p *process) {
+	got := p.l.Merge(p.clock.At(w.t), r)
+	w.hash.Add(uint64(got))
+	if w.telling {
+		w.tell("n%d: %v; enforced in all %d", p.name, got, w.sum[:w.budgets])
+	}
+	switch got {
+	case ledger.Applied:
+		w.seen[sawApplied]++
+		w.applied(r, p)
+	case ledger.Stale:
+		w.seen[sawStale]++
+	case ledger.BelowFloor:
+		w.seen[sawBelowFloor]++
+	case ledger.UnknownEpoch:
+		w.seen[sawUnknownEpoch]++
+	case ledger.Malformed:
+		w.seen[sawMalformed]++
+		w.fail("well-formed", "n%d refuses row %d/%d of n%d, published by action %d", p.name, r.Inc, r.Seq, r.Node, m.id)
+	case ledger.OwnNameHigher:
+		w.seen[sawOwnHigher]++
+		w.tell("n%d (%d) sees its name higher", p.name, p.l.Incarnation())
+		if err := p.l.Restart(p.clock.At(w.t), w.incarnation(p.name, p.l.HighestOwn(), false)); err != nil {
+			w.fail("restart", "n%d: %v", p.name, err)
+		}
+		w.install(p)
+	}
+}
+
+// applied looks at what the newest row of a peer did.
+func (w *world) applied(r *ledger.Row, p *process) {
+	other := w.procs[r.Node]
+	w.cover(other, p)
+	w.cover(p, other)
+	s := p.l.Standing()
+	if !s.Proved && int(p.name) < len(r.Heard) && r.Heard[p.name].Inc == p.l.Incarnation() {
+		if r.Recovering {
+			w.seen[sawRefusedRecovering]++
+		} else if r.Epoch != p.l.Epoch().ID {
+			w.seen[sawRefusedEpoch]++
+		}
+	}
+	for i := range r.Sections {
+		for _, c := range r.Sections[i].Caps {
+			if c.Lender == p.name {
+				w.seen[sawReleaseInFlight]++
+			}
+		}
+	}
+}
+
+// adopt tells p of an epoch.
+func (w *world) adopt(p *process, e *ledger.Epoch) {
+	before := p.l.Epoch()
+	if e == before {
+		return
+	}
+	now := p.clock.At(w.t)
+	lent := false
+	for b := range before.Budgets {
+		if _, until := p.l.Fallback(b); until > now {
+			lent = true
+			if placeOf(e, before.Budgets[b].Name) < 0 && before.ID.Less(e.ID) {
+				w.seen[sawBudgetDropped]++
+			}
+		}
+	}
+	err := p.l.Adopt(now, e)
+	switch {
+	case err == nil && lent:
+		w.seen[sawEpochWithLoans]++
+	case errors.Is(err, ledger.ErrNotGreater) && e.ID.Version == before.ID.Version:
+		w.seen[sawSibling]++
+	case err != nil && !errors.Is(err, ledger.ErrNotGreater):
+		w.fail("adopt", "n%d: %v", p.name, err)
+	}
+}
+
+func placeOf(e *ledger.Epoch, name string) int {
+	for b := range e.Budgets {
+		if e.Budgets[b].Name == name {
+			return b
+		}
+	}
+	return -1
+}
+
+// control lets p do what time and news allow.
+func (w *world) control(p *process) {
+	s, act, now := p.l.Standing(), p.l.Active(), p.clock.At(w.t)
+	p.l.Control(now)
+	n := p.l.Standing()
+	if s.Quarantine && !n.Quarantine {
+		if now < s.QuarantineEnd {
+			w.seen[sawQuarantineCut]++
+		} else {
+			w.seen[sawQuarantineFull]++
+		}
+		w.coverAll(p)
+	}
+	if !s.Proved && n.Proved {
+		w.tell("n%d (%d) is proved at %v", p.name, p.l.Incarnation(), p.l.Epoch().ID)
+		if s.Recovering {
+			w.seen[sawProvedAmnesia]++
+		} else {
+			w.seen[sawProvedMemory]++
+		}
+	}
+	if !n.Acked && !n.Quarantine && !n.Superseded {
+		w.seen[sawAckWithheld]++
+	}
+	if p.l.Active() != act {
+		w.tell("n%d (%d) activates %v", p.name, p.l.Incarnation(), p.l.Active())
+		w.seen[sawActivated]++
+		if len(p.l.Epoch().Forced) > 0 {
+			w.seen[sawForced]++
+		}
+		if act == (ledger.EpochID{}) {
+			w.seen[sawJoined]++
+		}
+	}
+}
+
+// install lets the data plane follow the ledger. An epoch counts as activated
+// once its activator's data plane follows it (before that nobody uses the new
+// bases) and it is on disk (an epoch that nobody remembers was never there).
+func (w *world) install(p *process) {
+	w.follow(p)
+	if w.greatest.ID.Less(p.l.Active()) {
+		w.persist(p)
+		w.greatest = w.epochOf(p.l.Active())
+		w.limit()
+	}
+	w.check()
+}
+
+func (w *world) persist(p *process) {
+	if w.hasDisk[p.name] && p.written != p.l.StoredVersion() {
+		s := p.l.Stored()
+		if w.broken != forgetsState || w.disks[p.name] == nil {
+			w.disks[p.name] = &s
+		}
+		p.written = p.l.StoredVersion()
+	}
+}
+
+// wake lets p act at the very instant its ledger waits for.
+func (w *world) wake(p *process, limit int64) {
+	now := p.clock.At(w.t)
+	next := p.l.NextEvent(now)
+	if next-now > limit {
+		return
+	}
+	w.pass(p.clock.When(w.t, next) - w.t)
+	w.seen[sawWoke]++
+	w.control(p)
+	w.install(p)
+	w.coverAll(p)
+}
+
+func (w *world) freeze(p *process) {
+	now := p.clock.At(w.t)
+	for b := range p.l.Budgets() {
+		if _, until := p.l.Fallback(b); until > now {
+			w.seen[sawFrozen]++
+			break
+		}
+	}
+	p.l.Freeze(true)
+}
+
+// kill ends a life.
+func (w *world) kill(p *process) {
+	w.tell("n%d (%d) dies", p.name, p.l.Incarnation())
+	now := p.clock.At(w.t)
+	for b := range p.l.Budgets() {
+		if _, until := p.l.Fallback(b); until > now {
+			w.seen[sawLentRestart]++
+			break
+		}
+	}
+	w.stop(p)
+	w.procs[p.name] = nil
+	w.spare = append(w.spare, p)
+}
+
+const liveWindow = 2 * time.Second
