@@ -39,7 +39,8 @@ const exitCodes = `Exit codes:
   2  the command line makes no sense
   3  no answer from the node
   4  the node answered but is not ready
-  5  the node refused: wrong or missing token, unknown budget, class or node`
+  5  the node refused: wrong or missing token, unknown budget, class or node, or
+     a change that conflicts with what is in force`
 
 // program is one invocation: what a command may read and write.
 type program struct {
@@ -151,7 +152,8 @@ location; together they never admit more than the budget.
 		Example: `  subak demo                                  watch five nodes share a budget
   subak config example > subak.yaml           start a configuration
   subak run --config subak.yaml --node ams    run a node
-  subak status                                ask it how it is`,
+  subak status                                ask it how it is
+  subak apply -f subak.yaml                   change nodes and budgets while all run`,
 		SilenceErrors:    true,
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { p.started = true },
@@ -160,6 +162,7 @@ location; together they never admit more than the budget.
 	root.SetErr(p.err)
 	root.AddCommand(p.runCommand(), p.demoCommand(),
 		p.statusCommand(), p.membersCommand(), p.explainCommand(), p.freezeCommand(), p.unfreezeCommand(),
+		p.applyCommand(), p.forgetCommand(), p.changeCommand(),
 		p.configCommand(), p.keygenCommand(), p.versionCommand(), p.manCommand(), p.originCommand())
 	return root
 }

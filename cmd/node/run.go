@@ -31,6 +31,9 @@ func (p *program) runCommand() *cobra.Command {
 		Short: "Run one node",
 		Long: `Run one node until it is told to stop. SIGTERM and SIGINT make it leave: it
 settles its loans, says goodbye and exits; a second signal ends it at once.
+SIGHUP makes it read its configuration again: listeners change here, nodes and
+budgets in the whole cluster, as by subak apply. A file with faults changes
+nothing.
 
 Every field of the configuration that is not in a list is also a flag here and
 an environment variable; flags win over the environment, the environment wins
@@ -43,11 +46,12 @@ over the file.`,
 			if len(names) == 0 {
 				return &failure{exitUsage, errNoConfig, "name it by --config FILE or " + envConfig + "; subak config example writes one"}
 			}
-			cfg, err := config.Load(names, p.env, cmd.Flags())
+			load := func() (*config.Config, error) { return config.Load(names, p.env, cmd.Flags()) }
+			cfg, err := load()
 			if err != nil {
 				return err
 			}
-			return untilSignal(cmd.Context(), func(ctx context.Context) error { return startNode(ctx, p, cfg) })
+			return untilSignal(cmd.Context(), func(ctx context.Context) error { return startNode(ctx, p, cfg, load) })
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "config", "c", nil, "configuration file; a later one overrides an earlier one (env "+envConfig+")")

@@ -6,6 +6,8 @@ import (
 	stdlog "log"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -14,14 +16,18 @@ import (
 	"subak/internal/node"
 )
 
-// startNode runs a node until ctx ends.
-func startNode(ctx context.Context, p *program, cfg *config.Config) error {
+// startNode runs a node until ctx ends. SIGHUP makes it read its configuration
+// again, by load.
+func startNode(ctx context.Context, p *program, cfg *config.Config, load func() (*config.Config, error)) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	log := newLogger(p.err, cfg.Log)
 	adoptStandardLog(log)
 	for _, w := range cfg.Warnings() {
 		log.Warn(w)
 	}
-	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version})
+	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version, Load: load, Reload: hangup})
 }
 
 // adoptStandardLog sends what libraries print by the standard logger, such as
