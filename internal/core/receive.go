@@ -30,12 +30,9 @@ func (c *Core) Receive(now int64, from string, packet []byte) {
 	case wire.KindVectorWanted:
 		c.answer(now, from, c.enc.Vector(m.Digest))
 	case wire.KindEpochWanted:
-		if e := c.epochs[m.ID]; e != nil {
-			packets, err := c.enc.Epoch(e)
-			if err == nil {
-				c.answer(now, from, packets)
-			}
-		}
+		c.tell(now, from, c.epochs[m.ID])
+	case wire.KindLineageWanted:
+		c.tell(now, from, c.epoch)
 	case wire.KindVector, wire.KindUnknown:
 	case wire.KindEpoch:
 		if m.Epoch != nil {
@@ -97,6 +94,16 @@ func (c *Core) mayAsk(now int64, what uint64) bool {
 	}
 	c.asked[what] = now
 	return true
+}
+
+// tell answers with an epoch, if it is known here.
+func (c *Core) tell(now int64, to string, e *ledger.Epoch) {
+	if e == nil {
+		return
+	}
+	if packets, err := c.enc.Epoch(e); err == nil {
+		c.answer(now, to, packets)
+	}
 }
 
 // answer sends packets that a peer asked for, but not faster than dropGap, so
