@@ -23,6 +23,14 @@ func TestASuccessorHasWhatWasLeftAndNothingMore(t *testing.T) {
 	wantDrain(t, next, 2*sec+20_000, 0, 100)
 }
 
+func TestWhatWasSpentByALaterReadingIsADebtOfTheSuccessor(t *testing.T) {
+	l := limiter(enforce.LimiterConfig{Classes: 1, Burst: 50 * time.Millisecond}, perSecond(1000))
+	wantDrain(t, l, sec+10*ms, 0, 50)
+	next := l.Succeed(sec, enforce.LimiterConfig{Classes: 1, Burst: 50 * time.Millisecond}, []int{0}, perSecond(1000))
+	wantDrain(t, next, sec+10*ms, 0, 0)
+	wantDrain(t, next, sec+20*ms, 0, 10)
+}
+
 func TestThePredecessorRefusesEverything(t *testing.T) {
 	l := limiter(enforce.LimiterConfig{Classes: 1}, perSecond(100))
 	v := l.Decide(sec, 0, 10)
