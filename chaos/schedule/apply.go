@@ -175,8 +175,7 @@ func (w *world) post(id int32, r *ledger.Row, p *process) {
 	if w.dropsReleases() {
 		r = withoutCaps(r)
 	}
-	w.pool = append(w.pool, letter{id, r, e})
-	w.encode(id, r, e)
+	w.pool = append(w.pool, letter{id, w.travel(r, e), e})
 }
 
 func isParent(e *ledger.Epoch, x ledger.NodeID) bool {
@@ -208,10 +207,7 @@ func (w *world) deliver(m *letter, a Action, p *process) {
 	default:
 		w.adopt(p, w.epochBy(int32(a.Arg)))
 	}
-	r := w.decode(m, p)
-	if r != nil {
-		w.merge(m, r, p)
-	}
+	w.merge(m, p)
 	if a.Then&thenControl != 0 {
 		w.control(p)
 	}
@@ -220,7 +216,8 @@ func (w *world) deliver(m *letter, a Action, p *process) {
 	}
 }
 
-func (w *world) merge(m *letter, r *ledger.Row, p *process) {
+func (w *world) merge(m *letter, p *process) {
+	r := m.row
 	got := p.l.Merge(p.clock.At(w.t), r)
 	w.hash.Add(uint64(got))
 	if w.telling {

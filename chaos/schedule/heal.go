@@ -71,20 +71,16 @@ func (w *world) mustHeal() bool {
 	return true
 }
 
+// manyRemember reports whether members of both e and its parent that remember
+// are more than half of each.
 func (w *world) manyRemember(e *ledger.Epoch) bool {
 	n := 0
 	for _, m := range e.Roster {
-		if !w.procs[m.ID].l.Standing().Recovering {
+		if (len(e.ParentRoster) == 0 || isParent(e, m.ID)) && !w.procs[m.ID].l.Standing().Recovering {
 			n++
 		}
 	}
-	parents := 0
-	for _, id := range e.ParentRoster {
-		if !w.procs[id].l.Standing().Recovering {
-			parents++
-		}
-	}
-	return 2*n > len(e.Roster) && (len(e.ParentRoster) == 0 || 2*parents > len(e.ParentRoster))
+	return 2*n > len(e.Roster) && 2*n > len(e.ParentRoster)
 }
 
 // talkUntil lets everybody talk to everybody, 100 ms a round, until done.

@@ -2,26 +2,17 @@ package schedule
 
 import (
 	"errors"
-	"slices"
 
 	"subak/allocator/ledger"
 	"subak/gossip/wire"
 )
 
-// versions is the mode MixedVersions: rows travel as packets. Every second name
-// runs a later version, whose rows have fields that ours does not know.
+// versions is the mode MixedVersions: rows travel as packets, and every second
+// name runs a later version, whose rows have fields that ours does not know.
 type versions struct {
-	on      bool
-	vectors *wire.Vectors
-	enc     *wire.Encoder
-	dec     *wire.Decoder
-	packets map[int32]parcel
-}
-
-// parcel is a row as it travels.
-type parcel struct {
-	packet []byte
-	extra  [][]byte // the incarnation vector, where it does not fit
+	on  bool
+	enc *wire.Encoder
+	dec *wire.Decoder
 }
 
 // reset makes the codecs of a world. One encoder and one decoder serve all
@@ -29,49 +20,39 @@ type parcel struct {
 func (v *versions) reset(on bool, w *world) {
 	*v = versions{on: on}
 	if on {
-		v.vectors = wire.NewVectors()
-		v.enc = wire.NewEncoder(1, w.dir, v.vectors)
-		v.dec = wire.NewDecoder(1, w.dir, v.vectors, w.epochOf)
-		v.packets = map[int32]parcel{}
+		vectors := wire.NewVectors()
+		v.enc = wire.NewEncoder(1, w.dir, vectors)
+		v.dec = wire.NewDecoder(1, w.dir, vectors, w.epochOf)
 	}
 }
 
-// encode makes the packet of a row that was just posted.
-func (w *world) encode(id int32, r *ledger.Row, e *ledger.Epoch) {
+// travel is the row as everybody reads it. What is read does not hang on the
+// reader, so one reading serves for all.
+func (w *world) travel(r *ledger.Row, e *ledger.Epoch) *ledger.Row {
 	v := &w.versions
 	if !v.on {
-		return
+		return r
 	}
 	packet, extra, err := v.enc.Row(r, e)
 	var long *wire.TooLargeError
 	if err != nil && (packet == nil || !errors.As(err, &long)) {
 		w.fail("codec", "row %d/%d of n%d: %v", r.Inc, r.Seq, r.Node, err)
-		return
+		return r
 	}
-	packet = slices.Clone(packet)
+	packet = append(w.packet[:0], packet...)
 	if r.Node%2 == 1 {
 		packet = ofLaterVersion(packet)
 	}
-	v.packets[id] = parcel{packet, extra}
-}
-
-// decode is the row as p reads it, nil if it cannot be read yet.
-func (w *world) decode(m *letter, p *process) *ledger.Row {
-	v := &w.versions
-	if !v.on {
-		return m.row
-	}
-	x := v.packets[m.id]
-	for _, part := range x.extra {
+	w.packet = packet
+	for _, part := range extra {
 		if _, err := v.dec.Decode(part); err != nil {
-			w.fail("codec", "vector of action %d: %v", m.id, err)
-			return nil
+			w.fail("codec", "vector of row %d/%d of n%d: %v", r.Inc, r.Seq, r.Node, err)
 		}
 	}
-	got, err := v.dec.Decode(x.packet)
-	if err != nil {
-		w.fail("codec", "row of action %d at n%d: %v", m.id, p.name, err)
-		return nil
+	got, err := v.dec.Decode(packet)
+	if err != nil || got.Row == nil {
+		w.fail("codec", "row %d/%d of n%d: %v", r.Inc, r.Seq, r.Node, err)
+		return r
 	}
 	return got.Row
 }

@@ -64,6 +64,7 @@ type world struct {
 	seen   [counterCount]int64
 
 	versions versions
+	packet   []byte
 	exact    map[exactKey]*allocator.Allocator
 	view     ledger.View
 	targets  []allocator.Rate
@@ -114,7 +115,7 @@ func (w *world) reset(seed uint64, mode chaos.Mode, p *Profile, steps int) {
 		seed: seed, mode: mode, steps: steps, rng: chaos.NewRand(seed ^ 0x5bd1e995*uint64(mode+1)),
 		dirs: old.dirs, spare: old.spare, exact: old.exact, record: old.record, telling: old.telling, broken: old.broken,
 		done: old.done[:0], list: old.list[:0], pool: old.pool[:0],
-		view: old.view, targets: old.targets, cells: old.cells,
+		view: old.view, targets: old.targets, cells: old.cells, packet: old.packet,
 	}
 	clear(w.exact)
 	clear(old.pool[:cap(old.pool)])

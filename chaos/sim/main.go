@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	debug.SetGCPercent(400) // some MB live: collections would be most of the cost
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
