@@ -1,6 +1,10 @@
 package ledger
 
-import "fmt"
+import (
+	"fmt"
+
+	"subak/allocator"
+)
 
 // Learn remembers epoch e so that rows under it can be read, without adopting
 // it, whether it is above the adopted one or below: an epoch on trial at
@@ -88,3 +92,17 @@ func (l *Ledger) Age(now int64, k NodeID) int64 {
 	}
 	return now - l.peers[k].at
 }
+
+// HeldFrom returns how much is borrowed from k over all budgets, expired or not.
+func (l *Ledger) HeldFrom(k NodeID) (total allocator.Rate) {
+	for _, b := range l.books {
+		if k >= 0 && int(k) < len(b.in) {
+			total = addSat(total, b.in[k].amount)
+		}
+	}
+	return total
+}
+
+// Usable reports whether this node is proved and out of quarantine, so that it
+// knows what is in force and may use its base.
+func (l *Ledger) Usable() bool { return l.usable() }

@@ -23,7 +23,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -50,7 +49,7 @@ type Outbox interface {
 
 // Config is what a core is told once.
 type Config struct {
-	Self string // a name of the epoch's roster
+	Self string // a name outside the epoch's roster observes: it enforces 0
 	Inc  uint64 // this life's incarnation, above Stored.Incarnation
 	// Tick is the time between two rows of a quiet node, GapMin the least
 	// between two rows.
@@ -71,12 +70,11 @@ type Config struct {
 	LargestCost map[string]int64
 	// CountDrop counts what was refused or could not be done, by reason.
 	CountDrop func(reason string)
-	// Installed is called on the owner's goroutine when a change of epoch put
-	// another set of budgets in place, or another limiter or classes of one. By
-	// then the limiters that are gone admit nothing, and their successors are in
-	// force: whoever decides requests must look limiters up anew. The slice and
-	// the budgets' names, documents, limiters and planes do not change later. nil
-	// for nobody.
+	// Installed is called on the owner's goroutine whenever an epoch was taken up.
+	// By then the limiters that are gone admit nothing, and their successors are
+	// in force: whoever decides requests must look limiters up anew, and takes
+	// a budget or class that is gone for unknown. The slice and the budgets'
+	// names, documents, limiters and planes do not change later. nil for nobody.
 	Installed func(budgets []*Budget)
 }
 
@@ -86,10 +84,14 @@ type Core struct {
 	out      Outbox
 	dir      *ledger.Directory
 	self     ledger.NodeID
-	pos      int // own position in the roster
+	pos      int // own position in the roster, -1 for an observer
 	epoch    *ledger.Epoch
 	doc      *epoch.Document // of epoch
-	epochs   map[ledger.EpochID]*ledger.Epoch
+	lineage  *lineage
+	lag      map[ledger.NodeID]lag // peers under an older epoch; bounded by the neighbours
+	edited   ledger.EpochID        // the newest epoch made here
+	refused  refusal
+	told     standing // what the newest row said of the epoch
 	led      *ledger.Ledger
 	budgets  []*Budget
 	enc      *wire.Encoder
@@ -123,6 +125,8 @@ type Budget struct {
 	Total   []allocator.Rate // node totals of Target
 	Demand  []allocator.Rate // own, per class, as published
 
+	shape   enforce.LimiterConfig
+	heir    []int // if the limiter is to be succeeded: the old class of each
 	alloc   *allocator.Allocator
 	meters  []*enforce.Estimator
 	counts  []enforce.Counts
@@ -142,67 +146,35 @@ func (b *Budget) Classes() int { return len(b.meters) }
 // New returns the core of a node under epoch e, whose document is doc, at
 // lease-clock reading now. The cold-start share is in force when it returns.
 func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document, now int64) (*Core, error) {
-	self, ok := dir.Lookup(cfg.Self)
-	if !ok || e.Position(self) < 0 {
-		return nil, errors.New("core: " + cfg.Self + " is not in the list of nodes")
+	rec, err := epoch.Decode(e.ID, e.Body, dir)
+	if err != nil {
+		return nil, fmt.Errorf("core: %w", err)
 	}
+	rec.Epoch, rec.Doc = e, doc // the caller's, to which it may hold pointers
+	self := dir.Intern(cfg.Self)
 	c := &Core{
 		cfg: cfg, out: out, dir: dir, self: self, pos: e.Position(self), epoch: e, doc: doc, tickDue: cfg.FirstTick,
-		epochs:  map[ledger.EpochID]*ledger.Epoch{e.ID: e},
-		packets: map[ledger.NodeID][]byte{}, asked: map[uint64]int64{},
+		lineage: newLineage(rec),
+		packets: map[ledger.NodeID][]byte{}, asked: map[uint64]int64{}, lag: map[ledger.NodeID]lag{},
 	}
 	vectors := wire.NewVectors()
 	c.enc = wire.NewEncoder(e.Root, dir, vectors)
-	c.dec = wire.NewDecoder(e.Root, dir, vectors, func(id ledger.EpochID) *ledger.Epoch { return c.epochs[id] })
-	var err error
+	c.dec = wire.NewDecoder(e.Root, dir, vectors, c.lineage.epoch)
 	c.led, err = ledger.New(ledger.Config{
 		Self: self, Inc: cfg.Inc, Term: cfg.Term, Live: cfg.Live, EpsPPM: cfg.EpsPPM, Guard: cfg.Guard,
-		Bootstrap: cfg.Bootstrap, Doubt: len(e.Roster) > 1, Durable: cfg.Durable, Stored: cfg.Stored, Directory: dir,
+		Bootstrap: cfg.Bootstrap && c.pos >= 0, Doubt: len(e.Roster) > 1, Durable: cfg.Durable, Stored: cfg.Stored, Directory: dir,
 	}, e, now)
 	if err != nil {
 		return nil, fmt.Errorf("core: ledger: %w", err)
 	}
-	for i := range doc.Budgets {
-		b, err := c.buildBudget(&doc.Budgets[i], i, now)
-		if err != nil {
-			return nil, err
-		}
-		c.budgets = append(c.budgets, b)
+	budgets, err := c.draft(rec, now)
+	if err != nil {
+		return nil, err
 	}
 	c.led.Control(now)
-	c.settle(now)
-	c.install(now)
+	c.replace(now, budgets)
+	c.told = c.standing()
 	return c, nil
-}
-
-func (c *Core) buildBudget(doc *epoch.Budget, at int, now int64) (*Budget, error) {
-	alloc, err := allocator.New(doc.Spec)
-	if err != nil {
-		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
-	}
-	k, n := alloc.Classes(), alloc.Nodes()
-	b := &Budget{
-		Name: doc.Name, Index: at, Doc: doc, alloc: alloc,
-		Target: make([]allocator.Rate, k*n), Total: make([]allocator.Rate, n), Demand: make([]allocator.Rate, k),
-		counts: make([]enforce.Counts, k), before: make([]enforce.Counts, k),
-		recent: newRecent(k, now),
-	}
-	lends, borrows := make([]bool, k), make([]bool, k)
-	for i, cl := range doc.Spec.Classes {
-		lends[i], borrows[i] = cl.Lend != 0, cl.Borrow != 0
-		b.meters = append(b.meters, enforce.NewEstimator(enforce.EstimatorConfig{Tick: c.cfg.Tick}))
-	}
-	cfg := enforce.LimiterConfig{
-		Classes: k, Burst: doc.Burst, LargestCost: c.cfg.LargestCost[doc.Name], Revocable: doc.Revocable,
-		Lends: lends, Borrows: borrows, Shadow: doc.Shadow,
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
-	}
-	b.Limiter = enforce.NewLimiter(cfg, now)
-	b.Plane = &Plane{limiter: b.Limiter}
-	b.static, b.zero = make([]allocator.Rate, k), make([]allocator.Rate, k*n)
-	return b, nil
 }
 
 // Budgets returns the budgets in the epoch's order.
@@ -211,7 +183,8 @@ func (c *Core) Budgets() []*Budget { return c.budgets }
 // Epoch returns the config epoch that the core works under.
 func (c *Core) Epoch() *ledger.Epoch { return c.epoch }
 
-// Position returns the own position in the roster.
+// Position returns the own position in the roster; -1 for an observer, which is
+// no member: it enforces 0.
 func (c *Core) Position() int { return c.pos }
 
 // NodeName returns the name of a roster member.

@@ -1,12 +1,9 @@
 package core
 
 import (
-	"slices"
 	"time"
 
-	"subak/allocator"
 	"subak/allocator/ledger"
-	"subak/enforce"
 	"subak/gossip/wire"
 )
 
@@ -63,7 +60,15 @@ func (c *Core) sample(now int64) (jumped bool) {
 // instant is when pass wants to be called again at the latest.
 func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	wake = now + c.cfg.Tick.Nanoseconds()
+	if tick {
+		c.catchUp(now)
+		c.remind(now)
+	}
 	c.led.Control(now)
+	if s := c.standing(); s != c.told {
+		c.told = s
+		c.urgent = true
+	}
 	c.settle(now)
 	changed := c.urgent
 	if tick || changed && now-c.published >= c.cfg.GapMin.Nanoseconds() {
@@ -101,10 +106,21 @@ func (c *Core) settle(now int64) {
 			}
 		}
 		change, _ := c.led.Settle(now, b.Index, b.Total)
-		if base := c.epoch.Budgets[b.Index].Base[c.pos]; change > base/100 {
+		if c.pos < 0 && change > 0 || c.pos >= 0 && change > c.epoch.Budgets[b.Index].Base[c.pos]/100 {
 			c.urgent = true
 		}
 	}
+}
+
+// standing is what others wait for during a change of epoch: worth a row at
+// once.
+type standing struct {
+	epoch, active ledger.EpochID
+	acked         bool
+}
+
+func (c *Core) standing() standing {
+	return standing{c.epoch.ID, c.led.Active(), c.led.Concurs(0, c.self)}
 }
 
 // publish sends the next row: what must be durable is saved and the
@@ -122,7 +138,7 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 		c.cfg.CountDrop("state-not-saved")
 		return
 	}
-	packet, extra, err := c.enc.Row(row, c.epochs[row.Epoch])
+	packet, extra, err := c.enc.Row(row, c.lineage.epoch(row.Epoch))
 	if packet == nil {
 		c.cfg.CountDrop("row-" + wire.ReasonOf(err).String())
 		return
@@ -142,48 +158,4 @@ func (c *Core) save() bool {
 	}
 	c.saved = c.led.StoredVersion()
 	return true
-}
-
-// install puts the shares in force, where they differ from what is in force.
-func (c *Core) install(now int64) {
-	for _, b := range c.budgets {
-		b.steps = c.led.Steps(now, b.Index, b.steps[:0])
-		b.plan = b.plan[:0]
-		for _, s := range b.steps {
-			b.plan = appendStep(b.plan, s, len(b.meters))
-			classes := b.plan[len(b.plan)-1].Classes
-			if b.Doc.Revocable {
-				b.alloc.SplitRevocable(classes, s.Rate, c.pos, b.Target)
-			} else {
-				b.alloc.Split(classes, s.Rate, c.pos, b.Target)
-			}
-		}
-		ceiling, from := c.led.Fallback(b.Index)
-		b.alloc.Split(b.static, ceiling, c.pos, b.zero)
-		b.Plane.fallBack(ceiling, b.static, from)
-		if !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden() {
-			b.Plane.set(now, b.plan)
-			b.plan, b.applied = b.applied, b.plan
-		}
-	}
-}
-
-// appendStep grows plan by one step, reusing the class slice that lies behind
-// its end, if there is one.
-func appendStep(plan []enforce.Step, s ledger.Step, classes int) []enforce.Step {
-	if len(plan) < cap(plan) {
-		plan = plan[:len(plan)+1]
-	} else {
-		plan = append(plan, enforce.Step{})
-	}
-	last := &plan[len(plan)-1]
-	last.Until, last.Total = s.Until, s.Rate
-	if len(last.Classes) != classes {
-		last.Classes = make([]allocator.Rate, classes)
-	}
-	return plan
-}
-
-func sameStep(a, b enforce.Step) bool {
-	return a.Until == b.Until && a.Total == b.Total && slices.Equal(a.Classes, b.Classes)
 }

@@ -20,6 +20,7 @@ type Plane struct {
 	staticTotal allocator.Rate
 	staticFrom  int64
 	byWatchdog  bool // the static share is in force
+	retired     bool // nothing is admitted any more
 }
 
 // set puts a schedule in force for the owner.
@@ -28,6 +29,24 @@ func (p *Plane) set(now int64, steps []enforce.Step) {
 	defer p.mu.Unlock()
 	p.limiter.SetSchedule(now, steps)
 	p.byWatchdog = false
+}
+
+// renew puts a successor of another configuration in the place of the limiter,
+// with the given schedule in force.
+func (p *Plane) renew(now int64, cfg enforce.LimiterConfig, from []int, steps []enforce.Step) *enforce.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limiter = p.limiter.Succeed(now, cfg, from, steps)
+	p.byWatchdog = false
+	return p.limiter
+}
+
+// retire ends the budget: its limiter admits nothing, for good.
+func (p *Plane) retire(now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limiter.SetSchedule(now, nil)
+	p.retired = true
 }
 
 // fallBack notes the share for the case that the owner stalls.
@@ -52,7 +71,7 @@ func (p *Plane) overridden() bool {
 func (p *Plane) TakeOver(now int64, still func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byWatchdog || now < p.staticFrom || !still() {
+	if p.retired || p.byWatchdog || now < p.staticFrom || !still() {
 		return
 	}
 	p.limiter.SetSchedule(now, []enforce.Step{{Until: math.MaxInt64, Total: p.staticTotal, Classes: p.static}})

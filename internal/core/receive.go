@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"subak/allocator"
 	"subak/allocator/ledger"
 	"subak/gossip/wire"
 )
@@ -12,6 +13,7 @@ import (
 const (
 	askedMax = 256                         // vectors asked for at a time
 	askGap   = int64(time.Second)          // before the same one is asked for again
+	epochGap = 3 * askGap / 10             // likewise for an epoch, which many can answer for
 	dropGap  = 8 * int64(time.Millisecond) // between two answers that cost many packets
 )
 
@@ -30,22 +32,30 @@ func (c *Core) Receive(now int64, from string, packet []byte) {
 	case wire.KindVectorWanted:
 		c.answer(now, from, c.enc.Vector(m.Digest))
 	case wire.KindEpochWanted:
-		c.tell(now, from, c.epochs[m.ID])
+		c.tell(now, from, c.lineage.epoch(m.ID))
 	case wire.KindLineageWanted:
-		c.tell(now, from, c.epoch)
+		c.tell(now, from, c.settled())
 	case wire.KindVector, wire.KindUnknown:
 	case wire.KindEpoch:
 		if m.Epoch != nil {
-			c.cfg.CountDrop("epoch-refused") // a running node keeps the epoch it started under
+			c.receiveEpoch(now, m.Epoch)
 		}
 	}
 }
 
 func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
+	underWay := c.led.Active() != c.epoch.ID
+	var held allocator.Rate
+	if underWay {
+		held = c.led.HeldFrom(row.Node)
+	}
 	switch outcome := c.led.Merge(now, row); outcome {
 	case ledger.Applied:
 		c.packets[row.Node] = slices.Clone(packet)
 		c.compare(now, row)
+		if underWay && c.led.HeldFrom(row.Node) < held {
+			c.urgent = true // the lender cannot acknowledge before it hears this
+		}
 	case ledger.Stale:
 	case ledger.OwnNameHigher:
 		c.beginAgain(now)
@@ -74,19 +84,22 @@ func (c *Core) askFor(now int64, from string, err error) {
 	var unknown *wire.UnknownEpochError
 	switch {
 	case errors.As(err, &vector):
-		if c.mayAsk(now, vector.Digest) {
+		if c.mayAsk(now, vector.Digest, askGap) {
 			c.sendTo(from, c.enc.VectorWanted(vector.Digest))
 		}
 	case errors.As(err, &unknown):
-		if c.mayAsk(now, unknown.ID.Hash) {
+		if c.refused.id == unknown.ID && now < c.refused.until {
+			return // it would be refused again
+		}
+		if c.mayAsk(now, unknown.ID.Hash, epochGap) {
 			c.sendTo(from, c.enc.EpochWanted(unknown.ID))
 		}
 	}
 }
 
 // mayAsk limits how often the same thing is asked for, and how many are.
-func (c *Core) mayAsk(now int64, what uint64) bool {
-	if at, ok := c.asked[what]; ok && now-at < askGap {
+func (c *Core) mayAsk(now int64, what uint64, gap int64) bool {
+	if at, ok := c.asked[what]; ok && now-at < gap {
 		return false
 	}
 	if len(c.asked) >= askedMax {
@@ -94,6 +107,16 @@ func (c *Core) mayAsk(now int64, what uint64) bool {
 	}
 	c.asked[what] = now
 	return true
+}
+
+// settled is the epoch to tell who knows none: not one that this node tries out.
+func (c *Core) settled() *ledger.Epoch {
+	if r := c.onTrial(); r != nil && r == c.lineage.cur {
+		if parent := c.lineage.epoch(r.Epoch.Parent); parent != nil {
+			return parent
+		}
+	}
+	return c.epoch
 }
 
 // tell answers with an epoch, if it is known here.
