@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mutant is the product with one rule of the protocol switched off.
+type Mutant struct {
+	// Name as the issue tracker lists it; also the argument of -only.
+	Name string
+	// Rule that is gone, by its id in conservation.md or enforcement.md.
+	Rule string
+	// Breaks says in one line how the budget is overrun without the rule.
+	Breaks string
+	// Patches are applied together.
+	Patches []Patch
+	// Adversary that has to catch it.
+	Adversary Adversary
+}
+
+// Patch replaces one piece of one source file. Find occurs there exactly once:
+// a patch that fits nowhere, or twice, is an error, so that no change of the
+// product turns a mutant into the product.
+type Patch struct {
+	File    string // relative to the module's root, slashes
+	Find    string
+	Replace string
+}
+
+// apply returns the patched text of each file, by File.
+func (m *Mutant) apply(root string) (map[string]string, error) {
+	texts := map[string]string{}
+	for _, p := range m.Patches {
+		text, ok := texts[p.File]
+		if !ok {
+			raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(p.File)))
+			if err != nil {
+				return nil, fmt.Errorf("mutant %q: %w", m.Name, err)
+			}
+			text = string(raw)
+		}
+		if n := strings.Count(text, p.Find); n != 1 {
+			return nil, fmt.Errorf("mutant %q: %s has %d places, want 1, that read:\n%s", m.Name, p.File, n, p.Find)
+		}
+		texts[p.File] = strings.Replace(text, p.Find, p.Replace, 1)
+	}
+	return texts, nil
+}
+
+// Adversary is how the simulator is run to catch a mutant.
+type Adversary struct {
+	Kind    string // schedule or timed
+	Mode    string
+	Profile string // of the schedule adversary; empty, each seed chooses
+	Steps   int    // of a seed; 0 is the simulator's default
+	Seeds   int    // at most so many
+}
+
+// String returns the adversary as the table shows it.
+func (a Adversary) String() string {
+	if a.Profile == "" {
+		return a.Kind + ", " + a.Mode
+	}
+	return a.Kind + ", " + a.Mode + ", " + a.Profile
+}
+
+// args are the simulator's arguments for so many seeds.
+func (a Adversary) args(seeds int) []string {
+	args := []string{"--json", "--jobs", "1", "--adversary", a.Kind, "--mode", a.Mode, "--seeds", strconv.Itoa(seeds)}
+	if a.Profile != "" {
+		args = append(args, "--profile", a.Profile)
+	}
+	if a.Steps != 0 {
+		args = append(args, "--steps", strconv.Itoa(a.Steps))
+	}
+	return args
+}
+
+// Mutants returns all mutants, in the order of the table.
+func Mutants() []Mutant {
+	return slices.Concat(loans(), epochs(), restarts(), dataPlane())
+}
