@@ -39,7 +39,14 @@ func (l *Ledger) Adopt(now int64, e *Epoch) error {
 		l.learn(e)
 		return fmt.Errorf("adopt epoch %v over %v: %w", e.ID, l.cur.ID, ErrNotGreater)
 	}
+	if l.held {
+		l.learn(e)
+		return fmt.Errorf("adopt epoch %v: %w", e.ID, ErrHeld)
+	}
 	l.enter(e)
+	// The former life may have known it already, if its file is an old copy, and
+	// lent to members that the file does not name.
+	l.shortcut = false
 	for _, b := range l.books {
 		if l.proved {
 			b.ceiling = min(b.ceiling, l.base(b))
@@ -122,7 +129,7 @@ func (l *Ledger) tryAck(now int64) {
 // tryActivate raises the ceilings to the current epoch's bases once everybody
 // concerned has acknowledged exactly this epoch. Source: conservation.md E3.
 func (l *Ledger) tryActivate(now int64) {
-	if !l.acked || !l.proved || l.act == l.cur.ID {
+	if !l.acked || !l.proved || l.held || l.act == l.cur.ID {
 		return
 	}
 	w := l.closure()

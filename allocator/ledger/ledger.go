@@ -138,6 +138,14 @@ type Ledger struct {
 	lent    nodeSet // names that may hold loans of this life (persisted)
 	version uint64  // of Stored
 
+	// held: Stored cannot be saved. onDisk are the names of lent that are saved.
+	held   bool
+	onDisk nodeSet
+	// memoryOld: the memory that this process started from was found to be an
+	// old copy, and the node is not proved since.
+	memoryOld  bool
+	distrusted nodeSet // no loans with these
+
 	frozen bool
 	digest uint32
 

@@ -19,8 +19,13 @@ const (
 	// epoch to Adopt, then merge again.
 	UnknownEpoch
 	// OwnNameHigher: the own name was seen above this life (trap 2, lesson
-	// O17). The ledger enforces and publishes nothing until Restart.
+	// O17), or in a life between this one and the memory that it started from,
+	// which is then an old copy ([Status].MemoryOld). The ledger enforces and
+	// publishes nothing until Restart.
 	OwnNameHigher
+	// Unsaved: of a life not known before, which cannot be remembered at present
+	// (see [Ledger.Hold]). It counts as lost.
+	Unsaved
 )
 
 // String names the outcome for logs and metrics.
@@ -38,6 +43,8 @@ func (o Outcome) String() string {
 		return "unknown-epoch"
 	case OwnNameHigher:
 		return "own-name-higher"
+	case Unsaved:
+		return "unsaved"
 	}
 	return "unknown"
 }
@@ -63,11 +70,14 @@ func (l *Ledger) Merge(now int64, r *Row) Outcome {
 	if p.row != nil && !r.newerThan(p.row) {
 		return Stale
 	}
-	if (Heard{l.inc, l.seq}).before(r.heardOf(l.cfg.Self)) {
+	if h := r.heardOf(l.cfg.Self); (Heard{l.inc, l.seq}).before(h) || l.outdated(h.Inc) {
 		// Somebody heard this name beyond what this life has said: a later life,
 		// or this one before it was rolled back to a snapshot (A2).
-		l.supersede(r.heardOf(l.cfg.Self).Inc)
+		l.supersede(h.Inc)
 		return OwnNameHigher
+	}
+	if l.held && r.Inc > p.floor {
+		return Unsaved
 	}
 	y := l.layoutOf(r.Epoch)
 	if y == nil {
@@ -85,16 +95,25 @@ func (l *Ledger) Merge(now int64, r *Row) Outcome {
 // mergeOwnName looks at a row that bears the own name: an echo, a former life,
 // or a twin.
 func (l *Ledger) mergeOwnName(r *Row) Outcome {
-	if r.Inc < l.inc || r.Inc == l.inc && r.Seq <= l.seq {
+	if (r.Inc < l.inc || r.Inc == l.inc && r.Seq <= l.seq) && !l.outdated(r.Inc) {
 		return Stale
 	}
 	l.supersede(r.Inc)
 	return OwnNameHigher
 }
 
+// outdated reports whether life inc of the own name tells that the memory which
+// this life started from is an old copy, such as a restored backup: what that
+// later life lent and vouched for is not in it.
+func (l *Ledger) outdated(inc uint64) bool {
+	s := l.cfg.Stored
+	return s != nil && inc > s.Incarnation && inc < l.inc
+}
+
 // supersede stops this life: no own part, no loans, no rows.
 func (l *Ledger) supersede(inc uint64) {
 	l.superseded = true
+	l.memoryOld = l.memoryOld || l.outdated(inc)
 	l.ownHigh = max(l.ownHigh, inc)
 	for _, b := range l.books {
 		clear(b.in)
@@ -133,7 +152,7 @@ func (l *Ledger) apply(r *Row, y *layout) {
 			c = capOn(sec.Caps, self)
 		}
 		b.borrow(r.Node, amount, s)
-		if l.frozen && b.in[r.Node].amount > 0 {
+		if l.refuses(r.Node) && b.in[r.Node].amount > 0 {
 			b.giveBack(r.Node, 0, l.seq+1)
 		}
 		if mine {

@@ -30,6 +30,11 @@ func (l *Ledger) resume(s *Stored, now int64) {
 		l.lent.add(id)
 		l.formerLent = append(l.formerLent, id)
 	}
+	for _, m := range l.cur.Roster { // should the file be an old copy, these too
+		if m.ID != l.cfg.Self && !l.lent.has(m.ID) {
+			l.formerLent = append(l.formerLent, m.ID)
+		}
+	}
 	l.grow()
 	for _, f := range s.Floors {
 		id := d.Intern(f.Node)
@@ -58,6 +63,7 @@ func (l *Ledger) Restart(now int64, inc uint64) error {
 		return fmt.Errorf("restart as %d over %d: %w", inc, l.ownHigh, ErrIncarnation)
 	}
 	l.inc, l.seq, l.ownHigh = inc, 0, inc
+	l.cfg.Stored = nil
 	l.superseded, l.acked, l.proved, l.recovering = false, false, false, true
 	l.act = EpochID{}
 	l.log, l.last = publishLog{}, nil
@@ -102,7 +108,7 @@ func (l *Ledger) quarantineEnd() int64 { return l.startedAt + l.leaseWait(l.quar
 // every name that may hold one has dropped it by hearing this life (trap 27: the
 // names on disk, not a roster).
 func (l *Ledger) tryEndQuarantine(now int64) {
-	if !l.quarantine || now < l.quarantineEnd() && !l.formerLoansDropped() {
+	if !l.quarantine || l.held || now < l.quarantineEnd() && !l.formerLoansDropped() {
 		return
 	}
 	l.quarantine = false
@@ -132,7 +138,7 @@ func (l *Ledger) formerLoansDropped() bool {
 // knowledge of who is over is taken along. Source: conservation.md, "Proof after
 // a restart"; traps 19, 21, 22, 25.
 func (l *Ledger) tryProve() {
-	if l.proved {
+	if l.proved || l.held {
 		return
 	}
 	candidates := l.witnessCandidates()
@@ -155,7 +161,7 @@ func (l *Ledger) tryProve() {
 			}
 		}
 	}
-	l.proved, l.recovering = true, false
+	l.proved, l.recovering, l.memoryOld = true, false, false
 	l.changed()
 }
 

@@ -132,7 +132,9 @@ func (l *Ledger) lend(b *book, x planned) {
 	})
 	if !l.lent.has(x.to) {
 		l.lent.add(x.to)
-		l.changed()
+		if !l.onDisk.has(x.to) {
+			l.changed()
+		}
 	}
 }
 
@@ -148,7 +150,7 @@ func (l *Ledger) feasible(now int64, b *book, dst []planned) []planned {
 	}
 	room := b.ceiling
 	for _, w := range b.want {
-		if !l.mayBorrow(now, w.To) {
+		if !l.mayBorrow(now, w.To) || l.unknownLent(w.To) {
 			continue
 		}
 		covered := b.renewable(w.To, l.peers[w.To].row.Inc, now)
@@ -172,6 +174,6 @@ func (l *Ledger) feasible(now int64, b *book, dst []planned) []planned {
 
 // mayBorrow reports whether k may get or keep a loan in a row published at now.
 func (l *Ledger) mayBorrow(now int64, k NodeID) bool {
-	return k != l.cfg.Self && l.position[k] >= 0 && l.fresh(now, k) &&
+	return k != l.cfg.Self && l.position[k] >= 0 && l.fresh(now, k) && !l.distrusted.has(k) &&
 		now < l.peers[k].at+l.leaseWait(l.cfg.Term)
 }

@@ -16,6 +16,9 @@ type Status struct {
 	Recovering       bool
 	Frozen           bool
 	Superseded       bool
+	// MemoryOld: the durable state was found to be an old copy, and this node is
+	// not proved since.
+	MemoryOld bool
 	// Quarantine is the longest that it still lasts; 0 when over.
 	Quarantine time.Duration
 	Members    []MemberStatus // by roster position of the current epoch
@@ -56,7 +59,7 @@ func (l *Ledger) Status(now int64, s *Status) {
 	members, budgets, loans := s.Members[:0], s.Budgets[:0], s.Loans[:0]
 	*s = Status{
 		Incarnation: l.inc, Seq: l.seq, Epoch: l.cur.ID, Active: l.act, Acked: l.acked,
-		Proved: l.proved, Recovering: l.recovering, Frozen: l.frozen, Superseded: l.superseded,
+		Proved: l.proved, Recovering: l.recovering, Frozen: l.frozen, Superseded: l.superseded, MemoryOld: l.memoryOld,
 	}
 	if l.quarantine {
 		s.Quarantine = time.Duration(max(0, l.quarantineEnd()-now))
