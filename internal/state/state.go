@@ -2,7 +2,12 @@
 // one small file: written whole beside the old one, checked by a hash, renamed
 // into place. A file that is torn or belongs to another node is recognised. An
 // OS lock on the directory keeps a second process of the same name away
-// (assumption A4 of docs/architecture.md).
+// (assumption A4 of docs/architecture.md). That a file is an old copy cannot be
+// seen from the file: the ledger learns it from what peers have heard.
+//
+// The file is one line of JSON with the format, the owner and the SHA-256 of
+// itself and of all that follows, then the memory as JSON. Files are at most 8
+// MiB; what crashed saves left behind is removed when the directory is opened.
 //
 // A Dir is not safe for concurrent use.
 package state
@@ -26,7 +31,12 @@ import (
 var (
 	ErrTorn    = errors.New("the state file is torn or was changed by hand")
 	ErrForeign = errors.New("the state file belongs to another node or cluster")
+	// ErrFormat: whole, but not of a format that this version knows.
+	ErrFormat = errors.New("the state file is of a later version")
 )
+
+// ErrTooLarge says that a memory does not fit into a file that Load would read.
+var ErrTooLarge = errors.New("the memory is too large to be saved")
 
 // ErrLocked says that another process of this node is running.
 var ErrLocked = errors.New("another process holds this data directory")
@@ -34,6 +44,8 @@ var ErrLocked = errors.New("another process holds this data directory")
 const (
 	fileName = "state.json"
 	sizeMax  = 8 << 20
+	// format of the files written. From 2 on the hash covers the first line too.
+	format = 2
 )
 
 type header struct {
@@ -67,7 +79,18 @@ func Open(path, cluster, node string) (*Dir, error) {
 		}
 		return nil, fmt.Errorf("state: lock %s: %w", path, err)
 	}
-	return &Dir{path: path, cluster: cluster, node: node, lock: lock}, nil
+	d := &Dir{path: path, cluster: cluster, node: node, lock: lock}
+	d.sweep()
+	return d, nil
+}
+
+// sweep removes what saves that a crash cut off have left. Nobody else writes
+// here: the lock is held. A file that cannot be removed does no harm.
+func (d *Dir) sweep() {
+	left, _ := filepath.Glob(filepath.Join(d.path, fileName+".*"))
+	for _, f := range left {
+		_ = os.Remove(f)
+	}
 }
 
 // Close gives the directory up.
@@ -90,8 +113,13 @@ func (d *Dir) Load(v any) (bool, error) {
 	}
 	first, payload, ok := bytes.Cut(raw, []byte("\n"))
 	var h header
-	if !ok || len(raw) > sizeMax || json.Unmarshal(first, &h) != nil || h.Format != 1 || h.SHA256 != sum(payload) {
+	// The line must be as Save would write it, so that no change of a byte in it
+	// goes unseen.
+	if !ok || len(raw) > sizeMax || json.Unmarshal(first, &h) != nil || !bytes.Equal(first, h.line()) || h.SHA256 != h.sum(payload) {
 		return false, fmt.Errorf("state: %s: %w", f.Name(), ErrTorn)
+	}
+	if h.Format != format {
+		return false, fmt.Errorf("state: %s has format %d, this version knows %d: %w", f.Name(), h.Format, format, ErrFormat)
 	}
 	if h.Cluster != d.cluster || h.Node != d.node {
 		return false, fmt.Errorf("state: %s is of node %q in cluster %q: %w", f.Name(), h.Node, h.Cluster, ErrForeign)
@@ -109,11 +137,12 @@ func (d *Dir) Save(v any) error {
 	if err != nil {
 		return fmt.Errorf("state: encode: %w", err)
 	}
-	head, err := json.Marshal(header{Format: 1, Cluster: d.cluster, Node: d.node, SHA256: sum(payload)})
-	if err != nil {
-		return fmt.Errorf("state: encode: %w", err)
+	h := header{Format: format, Cluster: d.cluster, Node: d.node}
+	h.SHA256 = h.sum(payload)
+	data := append(append(h.line(), '\n'), payload...)
+	if len(data) > sizeMax {
+		return fmt.Errorf("state: save %d bytes: %w", len(data), ErrTooLarge)
 	}
-	data := append(append(head, '\n'), payload...)
 	if err := d.replace(data); err != nil {
 		return fmt.Errorf("state: save: %w", err)
 	}
@@ -145,7 +174,20 @@ func (d *Dir) replace(data []byte) (err error) {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func sum(b []byte) string {
-	s := sha256.Sum256(b)
-	return hex.EncodeToString(s[:])
+// line returns the first line of the file, without its end.
+func (h header) line() []byte {
+	b, err := json.Marshal(h)
+	if err != nil {
+		panic(err) // strings and a number
+	}
+	return b
+}
+
+// sum hashes the line with an empty sum, and the payload.
+func (h header) sum(payload []byte) string {
+	h.SHA256 = ""
+	s := sha256.New()
+	s.Write(h.line())
+	s.Write(payload)
+	return hex.EncodeToString(s.Sum(nil))
 }
