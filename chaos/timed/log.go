@@ -1,0 +1,72 @@
+package timed
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"subak/gossip/wire"
+)
+
+// logMax is how many of the last lines are kept.
+const logMax = 150
+
+// log keeps the last moments of a run as text. Runs without an audience have
+// none.
+type log struct {
+	lines [logMax]string
+	n     int
+}
+
+func (l *log) add(line string) {
+	l.lines[l.n%logMax] = line
+	l.n++
+}
+
+func (l *log) String() string {
+	var b strings.Builder
+	for i := max(0, l.n-logMax); i < l.n; i++ {
+		b.WriteString(l.lines[i%logMax])
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// note writes down a decision of h.
+func (w *world) note(h *host, format string, args ...any) {
+	if w.log != nil {
+		w.log.add(fmt.Sprintf("%s %s at %d %s", time.Duration(w.now), h.name, h.reading(), fmt.Sprintf(format, args...)))
+	}
+}
+
+func (w *world) noteFault(what string, f Fault) {
+	if w.log != nil {
+		w.log.add(fmt.Sprintf("%s %s: %s", time.Duration(w.now), what, f))
+	}
+}
+
+// noteRow writes down a row that h takes in.
+func (w *world) noteRow(h *host, p parcel) {
+	if w.log == nil {
+		return
+	}
+	head, err := wire.Peek(p.packet)
+	if err != nil || head.Kind != wire.KindRow {
+		w.note(h, "takes a packet of kind %v from %s (%v)", head.Kind, p.as.name, err)
+		return
+	}
+	m, err := w.guard.dec.Decode(p.packet)
+	if err != nil || m.Row == nil {
+		w.note(h, "takes a row (%d,%d) from %s: %v", head.Inc, head.Seq, p.as.name, err)
+		return
+	}
+	var b strings.Builder
+	if id, ok := w.guard.dir.Lookup(h.name); ok && int(id) < len(m.Row.Heard) {
+		fmt.Fprintf(&b, " heard (%d,%d)", m.Row.Heard[id].Inc, m.Row.Heard[id].Seq)
+	}
+	fmt.Fprintf(&b, " epoch %v acked %v", m.Row.Epoch, m.Row.Acked)
+	for i, s := range m.Row.Sections {
+		fmt.Fprintf(&b, " [%d: ceiling %d demand %d loans %v caps %v]", i, s.Ceiling, s.Demand, s.Loans, s.Caps)
+	}
+	w.note(h, "takes the row (%d,%d) of %s:%s", head.Inc, head.Seq, p.as.name, b.String())
+}
