@@ -179,7 +179,9 @@ func (l *Ledger) witnesses(k NodeID) bool {
 // everybody concerned carries its roster along and membership in it is enough.
 // If the epoch has one or two members and none but this node is of the parent,
 // no child of the epoch can do without this node (nobody of two can be forced
-// out), and the parent's members decide about siblings.
+// out), and the parent's members decide about siblings. If this node is all of
+// the parent, no sibling can do without it either, and what it remembers of
+// siblings is on its disk; membership in the epoch is enough.
 func (l *Ledger) witnessCandidates() nodeSet {
 	var both, roster nodeSet
 	for _, m := range l.cur.Roster {
@@ -200,6 +202,8 @@ func (l *Ledger) witnessCandidates() nodeSet {
 			p[l.cfg.Self] = false
 		}
 		return p
+	case len(both) == 0 && !l.recovering && l.parent.has(l.cfg.Self) && l.parent.count() == 1:
+		return roster
 	}
 	return both
 }

@@ -99,6 +99,22 @@ func TestASingleNodeWithDiskNeedsNoWitness(t *testing.T) {
 	g.wantEnforced(10) // it had lent to nobody
 }
 
+// A single node takes two others in at once and is restarted before it could
+// activate that: nobody else is of the parent, so the joiners' word is enough.
+func TestTheOnlyMemberOfTheParentComesBackByAJoinersWord(t *testing.T) {
+	former := newFixture(t, func(c *Config) { c.Bootstrap, c.Durable = true, true }, map[NodeID]allocator.Rate{a: 30})
+	wider := epochOf(2, former.epoch, map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
+	former.adopt(wider)
+	f := startFixture(t, func(cfg *Config) {
+		cfg.Inc, cfg.Durable, cfg.Stored = incA+1, true, store(t, former.l)
+	}, former.dir, wider)
+	f.now = f.l.quarantineEnd()
+	f.l.Control(f.now)
+	f.wantEnforced(0)
+	f.witnessed(wider, 1)
+	f.wantEnforced(10)
+}
+
 func TestTrap21ASingleNodeWithoutMemoryIsNeverProved(t *testing.T) {
 	f := newFixture(t, memoryless, map[NodeID]allocator.Rate{a: 10})
 	f.now = 10 * f.l.leaseWait(term)
