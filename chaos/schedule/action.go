@@ -79,8 +79,8 @@ const (
 	Roster                 // members join and leave
 	Budgets                // budgets come and go
 	OnTop                  // the version is above the adopted epoch's, not only the parent's
-	KeepBases              // change as little as possible else
 	DropForced             // forced members leave the roster
+	Heavy                  // one member gets nearly everything
 )
 
 // Action is one event of a schedule.
@@ -93,15 +93,16 @@ type Action struct {
 	Arg  int64
 	Kind Kind
 	Node uint8
-	// Then is what the shell does after a delivery: a sum of thenControl and
-	// thenInstall.
+	// Then is how a row is delivered: a sum of the flags below.
 	Then uint8
 }
 
-// What follows a delivery.
+// How a row is delivered.
 const (
-	thenControl = 1 << iota
-	thenInstall
+	thenControl = 1 << iota // then the process does what the news allows
+	thenInstall             // then its data plane follows
+	learnOnly               // the epoch is remembered and not adopted, as one on trial elsewhere
+	copyForOne              // as a copy that carries only what the publisher heard of Node
 )
 
 // String returns the action as one line: ID, kind, node, ref, arg, then.

@@ -200,14 +200,18 @@ func withoutCaps(r *ledger.Row) *ledger.Row {
 
 // deliver lets a row arrive at p.
 func (w *world) deliver(m *letter, a Action, p *process) {
-	switch a.Arg {
-	case NoBody:
-	case OwnBody:
-		w.adopt(p, m.epoch)
-	default:
-		w.adopt(p, w.epochBy(int32(a.Arg)))
+	if a.Arg != NoBody {
+		e := m.epoch
+		if a.Arg != OwnBody {
+			e = w.epochBy(int32(a.Arg))
+		}
+		if a.Then&learnOnly == 0 {
+			w.adopt(p, e)
+		} else if err := p.l.Learn(e); err != nil {
+			w.fail("learn", "n%d: %v", p.name, err)
+		}
 	}
-	w.merge(m, p)
+	w.merge(m, a, p)
 	if a.Then&thenControl != 0 {
 		w.control(p)
 	}
@@ -216,8 +220,11 @@ func (w *world) deliver(m *letter, a Action, p *process) {
 	}
 }
 
-func (w *world) merge(m *letter, p *process) {
+func (w *world) merge(m *letter, a Action, p *process) {
 	r := m.row
+	if a.Then&copyForOne != 0 && r.Node != p.name {
+		r = copyFor(r, p.name)
+	}
 	got := p.l.Merge(p.clock.At(w.t), r)
 	w.hash.Add(uint64(got))
 	if w.telling {
@@ -244,6 +251,16 @@ func (w *world) merge(m *letter, p *process) {
 		}
 		w.install(p)
 	}
+}
+
+// copyFor is a copy of r for one peer.
+func copyFor(r *ledger.Row, id ledger.NodeID) *ledger.Row {
+	c := *r
+	c.Heard, c.Only = nil, &ledger.Entry{Of: id}
+	if int(id) < len(r.Heard) {
+		c.Only.Heard = r.Heard[id]
+	}
+	return &c
 }
 
 // applied looks at what the newest row of a peer did.

@@ -13,7 +13,7 @@ type recipe struct {
 	classes [maxBudgets]int
 	forced  map[ledger.NodeID]uint64
 	version uint64
-	keep    bool // members keep their bases where that adds up
+	heavy   bool // one member gets nearly everything, a joiner if there is one
 }
 
 func someRate(rng *chaos.Rand) allocator.Rate { return allocator.Rate(12+rng.IntN(50)) * 1000 }
@@ -37,19 +37,34 @@ func (w *world) makeEpoch(rng *chaos.Rand, id int32, parent *ledger.Epoch, r rec
 			e.Roster = append(e.Roster, ledger.Member{ID: ledger.NodeID(i), Weight: 1})
 		}
 	}
+	heir := -1
+	if r.heavy {
+		heir = rng.IntN(len(e.Roster))
+		for i, m := range e.Roster {
+			if !isParent(e, m.ID) {
+				heir = i
+			}
+		}
+	}
 	for u := range w.budgets {
 		if r.limits[u] > 0 {
-			e.Budgets = append(e.Budgets, ledger.BudgetBase{Name: budgetNames[u], Classes: r.classes[u], Base: bases(rng, r.limits[u], len(e.Roster))})
+			e.Budgets = append(e.Budgets, ledger.BudgetBase{Name: budgetNames[u], Classes: r.classes[u], Base: bases(rng, r.limits[u], len(e.Roster), heir)})
 		}
 	}
 	w.list = append(w.list, edition{id, e})
 	return e
 }
 
-// bases splits limit over n members, unevenly.
-func bases(rng *chaos.Rand, limit allocator.Rate, n int) []allocator.Rate {
+// bases splits limit over n members, unevenly; an heir (-1 for none) gets
+// nearly everything.
+func bases(rng *chaos.Rand, limit allocator.Rate, n, heir int) []allocator.Rate {
 	const parts = 12
 	base := make([]allocator.Rate, n)
+	if heir >= 0 {
+		base[heir] = limit / parts * (parts - 1)
+		base[rng.IntN(n)] += limit / parts
+		return base
+	}
 	bits := rng.Uint64()
 	for range parts {
 		base[(bits&63)%uint64(n)] += limit / parts
@@ -100,6 +115,9 @@ func (w *world) idOf(e *ledger.Epoch) int32 {
 // the operator.
 func (w *world) edit(a Action, p *process) {
 	parent := w.epochOf(p.l.Active())
+	if p.l.MayEdit() {
+		parent = p.l.Epoch()
+	}
 	s := p.l.Standing()
 	if p.paused || !s.Proved || s.Superseded || parent == nil {
 		return
@@ -123,7 +141,7 @@ func (w *world) edit(a Action, p *process) {
 
 // change chooses what an edit changes.
 func (w *world) change(rng *chaos.Rand, flags int32, p *process, parent *ledger.Epoch) recipe {
-	r := recipe{version: parent.ID.Version + 1}
+	r := recipe{version: parent.ID.Version + 1, heavy: flags&Heavy != 0}
 	if flags&OnTop != 0 {
 		r.version = max(r.version, p.l.Epoch().ID.Version+1)
 	}

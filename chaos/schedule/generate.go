@@ -23,6 +23,7 @@ type habits struct {
 	regress int
 	unsent  int
 	heal    bool
+	heavy   int
 }
 
 func chooseHabits(rng *chaos.Rand, p *Profile, mode chaos.Mode) habits {
@@ -30,7 +31,7 @@ func chooseHabits(rng *chaos.Rand, p *Profile, mode chaos.Mode) habits {
 		old: pick(rng, p.Old), links: p.Links, passMax: int64(pick(rng, p.PassMax)) * 1e6, idle: pick(rng, p.Idle),
 		roster: pick(rng, p.Roster), budget: pick(rng, p.Budget), force: pick(rng, p.Force), twin: pick(rng, p.Twin),
 		rush: pick(rng, p.Rush), back: pick(rng, p.Back), regress: pick(rng, p.Regress), unsent: pick(rng, p.Unsent),
-		heal: rng.Chance(pick(rng, p.Heal)),
+		heal: rng.Chance(pick(rng, p.Heal)), heavy: pick(rng, p.Heavy),
 	}
 	weights := p.Weights
 	switch mode {
@@ -87,7 +88,7 @@ func (w *world) turn(h Habit) {
 	case waitsLong:
 		w.do(Action{Kind: Pass, Arg: w.rng.Int64N(3_000_000_000)})
 	case wakes:
-		w.do(Action{Kind: Wake, Node: n, Arg: 2_000_000_000})
+		w.do(Action{Kind: Wake, Node: n, Arg: chaos.Pick[int64](&w.rng, 100, 100, 500, 2500) * 1_000_000})
 	case demands:
 		w.demand(n)
 	case rewires:
@@ -114,10 +115,20 @@ func (w *world) turn(h Habit) {
 		w.do(Action{Kind: Amnesia, Node: n, Arg: int64(w.rng.Uint64() &^ 1)})
 	case loses:
 		w.do(Action{Kind: Crash, Node: n})
-		w.do(Action{Kind: Lose, Node: n})
+		if !w.spoilsDisk(n) {
+			w.do(Action{Kind: Lose, Node: n})
+		}
 		w.startAgain(n)
 	case scenes:
 		w.scene()
+	case races:
+		w.race()
+	case widows:
+		w.widow(n)
+	case lapses:
+		w.lapse(n)
+	case oblivions:
+		w.oblivion(n)
 	case shuffles:
 		w.shuffle()
 	}
@@ -197,6 +208,12 @@ func (w *world) deliverTo(letter int32, body int64, to uint8) {
 	if x>>2&3 != 0 {
 		a.Then |= thenInstall
 	}
+	if x>>4&15 == 0 {
+		a.Then |= learnOnly
+	}
+	if x>>8&15 == 0 {
+		a.Then |= copyForOne
+	}
 	w.do(a)
 }
 
@@ -232,9 +249,23 @@ func (w *world) body() int64 {
 	return OwnBody
 }
 
+// demand changes one demand, or all of a budget so that n wants everything and
+// the others nothing: then they lend.
 func (w *world) demand(n uint8) {
 	u := w.rng.IntN(w.budgets)
 	limit := int64(w.limits[u])
+	if w.rng.IntN(3) == 0 {
+		for i := range w.nodes {
+			d := int64(0)
+			if i == int(n) {
+				d = limit
+			}
+			if p := w.procs[i]; p != nil && int64(p.demand[u]) != d {
+				w.do(Action{Kind: Demand, Node: uint8(i), Ref: int32(u), Arg: d})
+			}
+		}
+		return
+	}
 	d := int64(0)
 	if !w.rng.Chance(w.habit.idle) {
 		d = chaos.Pick(&w.rng, limit, limit/3, w.rng.Int64N(limit+1), 2*limit)
@@ -311,6 +342,9 @@ func (w *world) crashOrRevive(n uint8) {
 		w.rush()
 		return
 	}
+	if w.spoils(n) {
+		return
+	}
 	w.do(Action{Kind: Crash, Node: n})
 	if w.rng.Chance(w.habit.back) {
 		w.startAgain(n)
@@ -318,8 +352,36 @@ func (w *world) crashOrRevive(n uint8) {
 	w.aftermath()
 }
 
+// spoils reports that a crash of n would probably leave a world in which little
+// can happen any more: half of the members or more without memory. It is allowed
+// at times.
+func (w *world) spoils(n uint8) bool {
+	if w.disks[n] != nil || w.rng.IntN(32) == 0 {
+		return false
+	}
+	return w.forgets(n)
+}
+
+func (w *world) spoilsDisk(n uint8) bool { return w.rng.IntN(32) > 0 && w.forgets(n) }
+
+// forgets reports that without the memory of n at most half of the members of the
+// greatest epoch remember.
+func (w *world) forgets(n uint8) bool {
+	left := 0
+	for _, m := range w.greatest.Roster {
+		p := w.procs[m.ID]
+		if m.ID != ledger.NodeID(n) && (w.disks[m.ID] != nil || p != nil && !p.l.Standing().Recovering) {
+			left++
+		}
+	}
+	return 2*left <= len(w.greatest.Roster)
+}
+
 // bounce is a restart that takes no time, twice at times.
 func (w *world) bounce(n uint8) {
+	if w.spoils(n) {
+		return
+	}
 	for range 1 + w.rng.IntN(2) {
 		w.do(Action{Kind: Crash, Node: n})
 		w.startAgain(n)
@@ -340,8 +402,10 @@ func (w *world) aftermath() {
 	}
 }
 
-func (w *world) editBy(n uint8) {
-	flags := int32(0)
+func (w *world) editBy(n uint8) { w.editWith(n, 0) }
+
+// editWith lets the operator edit at n, at least in the given ways.
+func (w *world) editWith(n uint8, flags int32) {
 	flag := func(percent int, f int32) {
 		if w.rng.Chance(percent) {
 			flags |= f
@@ -352,6 +416,7 @@ func (w *world) editBy(n uint8) {
 	flag(w.habit.budget, Budgets)
 	flag(50, DropForced)
 	flag(30, OnTop)
+	flag(w.habit.heavy, Heavy)
 	w.do(Action{Kind: Edit, Node: n, Ref: flags, Arg: int64(w.rng.Uint64() >> 1)})
 }
 
@@ -419,46 +484,4 @@ func (w *world) shuffle() {
 		}
 	}
 	w.rush()
-}
-
-// scene: news has spread; then a cut, and within it restarts, edits and changed
-// demand; then time, and in the end it heals. Most mutants about epochs and
-// proof need several of these at once.
-func (w *world) scene() {
-	w.rewire(100)
-	w.rush()
-	side := w.cut()
-	for range 1 + w.rng.IntN(5) {
-		p := w.anyone()
-		if p == nil || w.failed != nil {
-			return
-		}
-		w.step++
-		n := uint8(p.name)
-		switch w.rng.IntN(8) {
-		case 0, 1:
-			w.do(Action{Kind: Crash, Node: n})
-			if w.rng.Chance(70) {
-				w.startAgain(n)
-			}
-		case 2, 3:
-			w.editBy(n)
-		case 4:
-			w.demand(n)
-		case 5:
-			w.revive()
-		case 6:
-			w.do(Action{Kind: Wake, Node: n, Arg: 4_000_000_000})
-		case 7:
-			w.do(Action{Kind: Pass, Arg: w.rng.Int64N(3_000_000_000)})
-		}
-		if w.rng.IntN(2) == 0 {
-			w.step++
-			w.round(chaos.Pick(&w.rng, side, ^side&(1<<w.nodes-1), 1<<w.nodes-1))
-		}
-	}
-	if w.rng.IntN(3) > 0 {
-		w.rewire(pick(&w.rng, w.habit.links))
-		w.rush()
-	}
 }

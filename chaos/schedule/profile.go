@@ -26,12 +26,17 @@ const (
 	loses                  // a disk is lost
 	scenes                 // news, a cut, restarts and edits within it, healing
 	shuffles               // all restart within a short time
+	races                  // two edits, each heard in full by few
+	widows                 // a lender dies with its loans in use, and an operator acts
+	lapses                 // an acknowledged edit is forgotten
+	oblivions              // nearly all forget the epoch in force
 
 	habitCount
 )
 
 var habitNames = [habitCount]string{"publishes", "rounds", "delivers", "waits", "waits-long", "wakes", "demands", "rewires",
-	"skews", "pauses", "freezes", "crashes", "bounces", "edits", "echoes", "replays", "amnesias", "loses", "scenes", "shuffles"}
+	"skews", "pauses", "freezes", "crashes", "bounces", "edits", "echoes", "replays", "amnesias", "loses", "scenes", "shuffles",
+	"races", "widows", "lapses", "oblivions"}
 
 // Profile is how an adversary behaves. Weights are relative to one another.
 // Lists are choices of which a seed takes one; a choice listed twice is twice as
@@ -61,6 +66,9 @@ type Profile struct {
 	// Edits: chances (%) that an edit changes the roster, changes the list of
 	// budgets, forces, and has a second one beside it at another node.
 	Roster, Budget, Force, Twin []int
+	// Heavy is the chance (%) that an edit gives one member nearly everything,
+	// a joiner if there is one: then no fault hides in small shares.
+	Heavy []int
 	// Rush is how many rounds follow an edit or a restart at most.
 	Rush []int
 	// Back is the chance (%) that a crashed name starts again at once.
@@ -80,7 +88,7 @@ type Profile struct {
 func base() Profile {
 	return Profile{
 		Share: 10,
-		Weights: [habitCount]int{publishes: 250, rounds: 40, delivers: 400, waits: 100, waitsLong: 12, wakes: 50, demands: 24,
+		Weights: [habitCount]int{publishes: 240, rounds: 50, delivers: 400, waits: 80, waitsLong: 6, wakes: 30, demands: 40,
 			rewires: 20, skews: 8, pauses: 12, freezes: 2, echoes: 2, replays: 4},
 		Nodes:   []int{3, 3, 4, 4, 5, 5, 6},
 		Members: []int{100, 66},
@@ -88,9 +96,10 @@ func base() Profile {
 		Disks:   []int{0, 50, 100},
 		Old:     []int{0, 5, 20},
 		Links:   []int{30, 60, 80, 100},
-		PassMax: []int{100, 300, 300},
+		PassMax: []int{30, 100, 300},
 		Idle:    []int{50},
 		Roster:  []int{50}, Budget: []int{0, 0, 10}, Force: []int{0, 20}, Twin: []int{0, 50},
+		Heavy:   []int{0, 20, 60},
 		Rush:    []int{4},
 		Back:    []int{66},
 		Regress: []int{0, 25},
@@ -119,7 +128,7 @@ func Profiles() []Profile {
 		// Loans come and go, rows arrive late and out of order, nobody crashes.
 		b.with("loans", 15, func(p *Profile) {
 			w := &p.Weights
-			w[demands], w[edits], w[replays], w[waitsLong] = 60, 1, 30, 20
+			w[demands], w[edits], w[replays], w[waitsLong] = 60, 2, 30, 8
 			p.Nodes = []int{3, 3, 4, 5}
 			p.Old = []int{0, 5, 20, 40}
 			p.Idle = []int{30, 60}
@@ -135,7 +144,7 @@ func Profiles() []Profile {
 		// Restarts within an instant, while the former life's loans are in use.
 		b.with("bounces", 15, func(p *Profile) {
 			w := &p.Weights
-			w[bounces], w[edits], w[waits], w[waitsLong], w[loses] = 40, 12, 60, 4, 1
+			w[bounces], w[edits], w[waits], w[waitsLong], w[loses] = 40, 12, 60, 3, 1
 			p.PassMax = []int{30, 100}
 			p.Back = []int{100}
 			p.Disks = []int{50, 100, 100}
@@ -152,7 +161,7 @@ func Profiles() []Profile {
 		// Operators force out the dead; the dead come back.
 		b.with("forces", 15, func(p *Profile) {
 			w := &p.Weights
-			w[crashes], w[edits], w[scenes], w[waitsLong] = 16, 16, 4, 30
+			w[crashes], w[edits], w[scenes], w[waitsLong] = 16, 16, 4, 16
 			p.Nodes = []int{3, 4, 5, 5, 6, 7}
 			p.Disks = []int{50, 100, 100}
 			p.Force = []int{60, 100}
@@ -166,6 +175,27 @@ func Profiles() []Profile {
 			w[scenes], w[edits], w[crashes], w[bounces] = 30, 6, 4, 4
 			p.Nodes = []int{3, 4, 4, 5, 5, 6}
 			p.Force = []int{0, 40}
+		}),
+		// Edits that race, restarts around them, and deaths of lenders.
+		b.with("plots", 25, func(p *Profile) {
+			w := &p.Weights
+			w[races], w[widows], w[lapses], w[rounds] = 12, 12, 6, 20
+			w[publishes], w[delivers] = 100, 150
+			p.Nodes = []int{3, 4, 5, 5, 6}
+			p.Members = []int{66, 80, 100}
+			p.Disks = []int{50, 100, 100}
+			p.Regress = []int{0}
+		}),
+		// Forgotten epochs and acknowledgements; without memory it takes five.
+		b.with("oblivion", 8, func(p *Profile) {
+			w := &p.Weights
+			w[lapses], w[oblivions], w[races] = 12, 4, 4
+			w[publishes], w[delivers] = 100, 150
+			p.Nodes = []int{5, 5, 6, 7}
+			p.Members = []int{100}
+			p.Disks = []int{0, 0, 20}
+			p.Roster = []int{20}
+			p.Regress = []int{0}
 		}),
 		// A start that claims to be the first. Valid while there was no edit yet.
 		b.with("amnesia", 3, func(p *Profile) {
