@@ -23,6 +23,12 @@ var ErrHeld = errors.New("the memory cannot be saved")
 // nor ends its quarantine nor activates an epoch.
 func (l *Ledger) Hold(on bool) { l.held = on }
 
+// NewLife reports whether r is of a life of its publisher that Stored does not
+// tell of: merging it would change Stored.
+func (l *Ledger) NewLife(r *Row) bool {
+	return r.Node != l.cfg.Self && int(r.Node) < len(l.peers) && r.Inc > l.peers[r.Node].floor
+}
+
 // Remember notes in Stored the names that the next row may lend to at now, before
 // it lists them. It reports whether any of them is not on disk: save, say so with
 // [Ledger.Saved] or [Ledger.Hold], then publish. A caller that does without sees

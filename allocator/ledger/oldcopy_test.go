@@ -69,21 +69,6 @@ func TestTheLifeThatTheMemoryIsOfIsNoLaterOne(t *testing.T) {
 	}
 }
 
-// An old copy may lack names that a later life lent to. Under one epoch those are
-// of its roster.
-func TestTheQuarantineIsNotCutShortBeforeTheWholeRosterHeardOfTheNewLife(t *testing.T) {
-	f := oldCopy(t)
-	seq := f.publish().Seq
-	f.merge(f.row(b, incB, 5, seq, f.epoch))
-	if !f.l.quarantine {
-		t.Fatal("over, though c may hold a loan of a life that the file does not know")
-	}
-	f.merge(f.row(c, incC, 5, seq, f.epoch))
-	if f.l.quarantine {
-		t.Error("not over though everybody heard of this life")
-	}
-}
-
 func TestTheQuarantineIsNotCutShortAfterAnEpochThatTheMemoryDoesNotKnow(t *testing.T) {
 	f := oldCopy(t)
 	next := epochOf(2, f.epoch, map[NodeID]allocator.Rate{a: 10, b: 10, c: 5, d: 5})

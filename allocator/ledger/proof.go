@@ -30,11 +30,6 @@ func (l *Ledger) resume(s *Stored, now int64) {
 		l.lent.add(id)
 		l.formerLent = append(l.formerLent, id)
 	}
-	for _, m := range l.cur.Roster { // should the file be an old copy, these too
-		if m.ID != l.cfg.Self && !l.lent.has(m.ID) {
-			l.formerLent = append(l.formerLent, m.ID)
-		}
-	}
 	l.grow()
 	for _, f := range s.Floors {
 		id := d.Intern(f.Node)

@@ -60,10 +60,16 @@ func rowClock(now int64) uint32 {
 	return 1<<32 - 1
 }
 
-// PublishedAt returns the lease-clock reading taken before row seq of this life
-// could leave (P[seq]), if that row is recent enough to be remembered: at least
-// for a term.
-func (l *Ledger) PublishedAt(seq uint64) (now int64, ok bool) { return l.log.at(seq) }
+// EchoOf returns the lease-clock reading taken before the own row that r says to
+// have heard could leave (P), if that row is of this life and recent enough to be
+// remembered: at least for a term.
+func (l *Ledger) EchoOf(r *Row) (published int64, ok bool) {
+	h := r.heardOf(l.cfg.Self)
+	if h.Inc != l.inc {
+		return 0, false
+	}
+	return l.log.at(h.Seq)
+}
 
 // heardVector is what this life has heard of everybody. Of a life that is known
 // but of which nothing was merged it says the life alone, so that whoever counts

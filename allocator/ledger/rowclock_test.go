@@ -24,10 +24,16 @@ func TestPublishNotesTheClockInTheRowAndInTheLog(t *testing.T) {
 	f := three(t)
 	f.now = 12_345_678_901
 	r := f.publish()
-	if at, ok := f.l.PublishedAt(r.Seq); r.Clock != 12_345 || !ok || at != f.now {
+	echo := f.row(b, incB, 1, r.Seq, f.epoch)
+	if at, ok := f.l.EchoOf(echo); r.Clock != 12_345 || !ok || at != f.now {
 		t.Errorf("row says %d ms, log %d %v", r.Clock, at, ok)
 	}
-	if _, ok := f.l.PublishedAt(r.Seq + 1); ok {
+	echo.Heard[a].Seq++
+	if _, ok := f.l.EchoOf(echo); ok {
 		t.Error("a row that was not published has a reading")
+	}
+	echo.Heard[a] = Heard{incA + 1, r.Seq}
+	if _, ok := f.l.EchoOf(echo); ok {
+		t.Error("a row of another life has a reading of this one")
 	}
 }
