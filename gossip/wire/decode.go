@@ -7,8 +7,11 @@ import (
 // Message is one packet, decoded. Which fields are set hangs on Kind.
 type Message struct {
 	Kind Kind
-	// Row of a KindRow.
+	// Row of a KindRow, KindDelta or KindCopy.
 	Row *ledger.Row
+	// Inc and Have of a KindRowWanted: the asked node's life, and the seq of the
+	// row that the asker has of it, 0 for none.
+	Inc, Have uint64
 	// Digest of a KindVector that is now complete (0 while parts are missing) or
 	// of a KindVectorWanted.
 	Digest uint64
@@ -33,6 +36,7 @@ type Decoder struct {
 	dir     *ledger.Directory
 	vectors *Vectors
 	epochs  func(ledger.EpochID) *ledger.Epoch
+	merged  func(ledger.NodeID) *ledger.Row
 	names   nameCache
 	parts   assemblies
 	learned int // names added to the directory, at most MaxLearned
@@ -53,13 +57,18 @@ func NewDecoder(root uint64, dir *ledger.Directory, vectors *Vectors, epochs fun
 	return &Decoder{root: root, dir: dir, vectors: vectors, epochs: epochs, names: nameCache{dir: dir}}
 }
 
+// SetMerged tells the decoder where to find the newest row of a node that was
+// merged, nil if there is none: what deltas rest on. Without it every delta counts
+// as lost.
+func (d *Decoder) SetMerged(merged func(ledger.NodeID) *ledger.Row) { d.merged = merged }
+
 // SetRoot changes the lineage, for a node that learned it only after its start.
 func (d *Decoder) SetRoot(root uint64) { d.root = root }
 
 // Node translates the publisher in a row's header. It reports false while the
 // epoch is unknown and for publishers outside the epoch's rosters.
 func (d *Decoder) Node(h Header) (ledger.NodeID, bool) {
-	if h.Kind != KindRow {
+	if !h.Kind.isRow() {
 		return 0, false
 	}
 	ep := d.epochs(h.Epoch)
@@ -77,7 +86,8 @@ func (d *Decoder) Node(h Header) (ledger.NodeID, bool) {
 //
 // A packet of a kind of a later version gives KindUnknown and no error. Errors
 // are *[MalformedError], *[TooLargeError], *[ForeignRootError],
-// *[UnknownEpochError] and *[UnknownVectorError]; after each the packet counts as
+// *[UnknownEpochError], *[UnknownVectorError], *[LostBaseError] and [StaleError];
+// after each the packet counts as
 // lost. Lessons O13, O16, O22.
 func (d *Decoder) Decode(packet []byte) (Message, error) {
 	if len(packet) > MaxLong {
@@ -93,9 +103,12 @@ func (d *Decoder) Decode(packet []byte) (Message, error) {
 		return Message{}, &ForeignRootError{Tag: h.Root}
 	}
 	switch h.Kind {
-	case KindRow:
+	case KindRow, KindDelta, KindCopy:
 		row, err := d.row(r, h, fields)
 		return Message{Kind: h.Kind, Row: row}, err
+	case KindRowWanted:
+		m := Message{Kind: h.Kind, Inc: r.uint(1<<64-1, "inc"), Have: r.uint(MaxValue, "seq")}
+		return m, r.rest(fields - (rowWantedFields - headFields))
 	case KindVector:
 		return d.vector(r, fields)
 	case KindEpoch:

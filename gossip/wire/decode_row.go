@@ -17,7 +17,9 @@ type rowFrame struct {
 	marks, term uint64
 	digest      uint32
 	clock       uint32 // 0: not told
-	sections    []byte
+	sections    []byte // or changes
+	base        uint64 // distance of the base's seq; 0: all sections
+	copy        copyFrame
 	vector      uint64 // the digest of incs if those are in the packet
 	incs        []byte // nil if not in the packet
 	heard, wait []byte
@@ -50,13 +52,23 @@ func (d *Decoder) row(r *reader, h Header, fields int) (*ledger.Row, error) {
 		Epoch: f.Epoch, Digest: f.digest, Clock: f.clock,
 		Acked: f.marks&markAcked != 0, Recovering: f.marks&markRecovering != 0,
 	}
-	if err := d.sections(row, &f); err != nil {
+	if f.base == 0 {
+		err = d.sections(row, &f)
+	} else {
+		err = d.changes(row, &f)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := d.wait(row, f.wait); err != nil {
 		return nil, err
 	}
-	if err := d.heard(row, &f); err != nil {
+	if h.Kind == KindCopy {
+		err = d.only(row, &f.copy)
+	} else {
+		err = d.heard(row, &f)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(f.incs) > 0 {
@@ -75,12 +87,20 @@ func (d *Decoder) frame(r *reader, h Header, fields int) (f rowFrame) {
 	if f.term == 0 {
 		r.fail(ReasonRange, "term")
 	}
-	fields -= rowFields - headFields
-	if fields > 0 {
-		f.vector, f.incs = r.vector()
+	fields -= h.Kind.fields() - headFields
+	if h.Kind != KindRow {
+		f.base = r.base(f.Seq, h.Kind == KindDelta)
 	}
-	if fields > 1 {
-		f.heard = r.bin(MaxLong, "heard")
+	if h.Kind == KindCopy {
+		f.copy = r.copyFrame()
+		fields += 2 // there is no vector and no heard
+	} else {
+		if fields > 0 {
+			f.vector, f.incs = r.vector()
+		}
+		if fields > 1 {
+			f.heard = r.bin(MaxLong, "heard")
+		}
 	}
 	if fields > 2 {
 		f.wait = r.bin(MaxLong, "wait")
@@ -181,15 +201,8 @@ func (d *Decoder) heard(row *ledger.Row, f *rowFrame) error {
 	r := reader{b: f.heard}
 	row.Heard = make([]ledger.Heard, d.width)
 	for ref, id := range d.ids {
-		code := r.varint(1<<64-1, "heard")
-		if code == heardNever {
-			continue
-		}
-		h := ledger.Heard{Inc: binary.BigEndian.Uint64(incs[8*ref:])}
-		if code >= heardRow {
-			h.Seq = unzigzag(row.Seq, code-heardRow)
-		}
-		if h.Inc == 0 || h.Seq > MaxValue || code >= heardRow && h.Seq == 0 {
+		h, ok := heardOf(row.Seq, binary.BigEndian.Uint64(incs[8*ref:]), r.varint(1<<64-1, "heard"))
+		if !ok {
 			r.fail(ReasonRange, "heard")
 		}
 		row.Heard[id] = h
@@ -198,6 +211,19 @@ func (d *Decoder) heard(row *ledger.Row, f *rowFrame) error {
 		r.fail(ReasonTrailing, "heard")
 	}
 	return r.err()
+}
+
+// heardOf puts together what the row seq heard of a name. It reports false for
+// what no row can have heard.
+func heardOf(seq, inc, code uint64) (h ledger.Heard, ok bool) {
+	if code == heardNever {
+		return h, true
+	}
+	h.Inc = inc
+	if code >= heardRow {
+		h.Seq = unzigzag(seq, code-heardRow)
+	}
+	return h, h.Inc != 0 && h.Seq <= MaxValue && (code < heardRow || h.Seq != 0)
 }
 
 func (d *Decoder) unknownVector(node ledger.NodeID, digest uint64) error {
@@ -257,23 +283,28 @@ func (d *Decoder) section(r *reader, row *ledger.Row, self int) (s ledger.Sectio
 	s.Ceiling = r.rate("ceiling")
 	s.Demand = make([]allocator.Rate, k)
 	for i := range s.Demand {
-		s.Demand[i] = allocator.Rate(r.varint(MaxValue/uint64(ledger.DemandGrain), "demand")) * ledger.DemandGrain
+		s.Demand[i] = r.demand()
 	}
 	if shape&hasLoans != 0 {
-		s.Loans = d.loans(r, self)
+		s.Loans = d.loans(r, self, 1)
 	}
 	if shape&hasCaps != 0 {
-		s.Caps = d.caps(r, row.Seq, self)
+		s.Caps = d.caps(r, row.Seq, self, 1)
 	}
 	return s
 }
 
+func (r *reader) demand() allocator.Rate {
+	return allocator.Rate(r.varint(MaxValue/uint64(ledger.DemandGrain), "demand")) * ledger.DemandGrain
+}
+
 func (r *reader) rate(field string) allocator.Rate { return allocator.Rate(r.varint(MaxValue, field)) }
 
-// count reads how many entries of at least size bytes each follow, at least one.
-func (d *Decoder) count(r *reader, size int, field string) int {
+// count reads how many entries of at least size bytes each follow, and refuses fewer than
+// least.
+func (d *Decoder) count(r *reader, size, least int, field string) int {
 	n := int(r.varint(uint64(len(d.ids)), field))
-	if n == 0 {
+	if n < least {
 		r.fail(ReasonRange, field)
 	}
 	if n > r.left()/size {
@@ -295,8 +326,12 @@ func (d *Decoder) nextRef(r *reader, last *int, self int, field string) ledger.N
 	return d.ids[ref]
 }
 
-func (d *Decoder) loans(r *reader, self int) []ledger.Loan {
-	loans := make([]ledger.Loan, d.count(r, 2, "loans"))
+func (d *Decoder) loans(r *reader, self, least int) []ledger.Loan {
+	n := d.count(r, 2, least, "loans")
+	if n == 0 {
+		return nil
+	}
+	loans := make([]ledger.Loan, n)
 	last := -1
 	for i := range loans {
 		loans[i] = ledger.Loan{To: d.nextRef(r, &last, self, "loans"), Amount: r.rate("loans")}
@@ -308,8 +343,12 @@ func (d *Decoder) loans(r *reader, self int) []ledger.Loan {
 	return loans
 }
 
-func (d *Decoder) caps(r *reader, seq uint64, self int) []ledger.Cap {
-	caps := make([]ledger.Cap, d.count(r, 3, "caps"))
+func (d *Decoder) caps(r *reader, seq uint64, self, least int) []ledger.Cap {
+	n := d.count(r, 3, least, "caps")
+	if n == 0 {
+		return nil
+	}
+	caps := make([]ledger.Cap, n)
 	last := -1
 	for i := range caps {
 		caps[i].Lender = d.nextRef(r, &last, self, "caps")

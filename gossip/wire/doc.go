@@ -10,8 +10,8 @@
 //
 //	format   16*major + minor. Another major is refused, any minor is read.
 //	kind     1 row, 2 vector, 3 vector wanted, 4 epoch, 5 epoch wanted,
-//	         6 lineage wanted. Others are skipped (KindUnknown), so that new
-//	         ones can be added.
+//	         6 lineage wanted, 7 delta, 8 copy, 9 row wanted. Others are skipped
+//	         (KindUnknown), so that new ones can be added.
 //	root     32 bits of the lineage's fingerprint (RootTag): packets of another
 //	         cluster are refused before anything else is read. 0 in a lineage
 //	         wanted of a node that does not know its own yet.
@@ -39,6 +39,16 @@
 //	epoch          version, hash, parent version, parent hash, root (64 bits),
 //	               total, offset, part (bin)
 //	epoch wanted   version, hash
+//	delta          as a row, with the sections that changed since the base, and
+//	               before the optional fields:
+//	               base            seq of the row - seq of the base, >= 1
+//	copy           as a row, with all sections or those that changed, then
+//	               base            as above; 0: all sections
+//	               of              ref: the peer that the copy is for
+//	               life            the incarnation heard of it, 0 for none
+//	               heard           code as in heard below
+//	               and of the optional fields wait, extras and clock
+//	row wanted     inc of the asked node, seq of the row that the asker has, or 0
 //	lineage wanted nothing; the answer is the epoch that the asked node works under
 //
 // A later minor may append fields to the array of a kind; they are skipped. A
@@ -57,6 +67,10 @@
 //	          for each: ref, amount; if any, the number of caps and for each:
 //	          ref, zigzag(seq of the row - seq of the cap), amount.
 //	          Loans and caps strictly ascend by ref.
+//	changes   in a delta: for each changed section: 16 * (index - index of the one
+//	          before - 1) + mask of what changed (1 ceiling, 2 demand, 4 loans,
+//	          8 caps); then those, as in sections but without the shape, and with
+//	          a number of loans or caps that may be 0
 //	heard     for each ref: 0 for never heard, 1 for an incarnation of which no row
 //	          was merged, else 2 + zigzag(seq of the row - heard seq)
 //
@@ -72,6 +86,27 @@
 // change and every 16th row. Where that does not fit, it returns separate vector
 // packets with the first rows after a change. A receiver that lacks a vector
 // cannot read the row ([UnknownVectorError]): it treats the row as lost and asks.
+//
+// # Deltas and copies
+//
+// A row that does not fit in a datagram goes as a delta: the sections that
+// changed since an earlier row of the same life and epoch, the base. The encoder
+// takes the oldest base with which the packet stays within MaxDelta bytes, so
+// that as many receivers as can be are able to apply it. A receiver applies it if
+// the newest row it merged is of that life and epoch and not older than the base:
+// what a delta says is absolute, so a younger row serves as well. What it rebuilds
+// is the row itself, unchanged loans and all, and shares the memory of unchanged
+// sections with the row before. Otherwise the delta counts as lost
+// ([LostBaseError]) and the receiver asks the publisher (row wanted), who answers
+// with a delta from what the asker has or with the whole row ([Encoder.Repair]).
+// Where not even the changes since the row before fit, they go by stream. Nothing
+// is cut into parts: such bursts are rare, and a part lost is a row lost.
+//
+// A copy is made for one peer and carries, of heard, only that peer's entry. The
+// vector grows with the cluster; the copy does not.
+//
+// An older node skips both kinds, as it does all kinds it does not know: the rows
+// count as lost. A cluster whose rows fit in a datagram never sends them.
 //
 // # Invariants
 //
@@ -112,6 +147,9 @@ const (
 	// 1280 (the smallest IPv6 MTU) less IP, UDP, label, encryption, MAC and the
 	// frame around a packet, with names of up to 30 bytes.
 	MaxPacket = 1100
+	// MaxDelta is the size in bytes that a delta has at most, if it can: with
+	// the frame, the encryption and the label around it, a datagram of 1000.
+	MaxDelta = 920
 	// MaxLong is the size in bytes up to which a packet is read at all. Between
 	// MaxPacket and MaxLong it can come by stream only.
 	MaxLong = 64 << 10
@@ -130,7 +168,7 @@ const (
 	MaxLearned = 1024
 	// MaxClasses bounds the classes of a budget, MaxSections the budgets of a row.
 	MaxClasses  = 64
-	MaxSections = 256
+	MaxSections = 4096
 	// MaxValue bounds rates in micro-units/s, sequence numbers and epoch versions.
 	MaxValue = 1 << 62
 	// MaxTermMillis bounds the lease length: one day.
@@ -153,6 +191,9 @@ const (
 	KindEpoch
 	KindEpochWanted
 	KindLineageWanted
+	KindDelta
+	KindCopy
+	KindRowWanted
 	kindEnd
 )
 
@@ -171,10 +212,23 @@ func (k Kind) String() string {
 		return "epoch_wanted"
 	case KindLineageWanted:
 		return "lineage_wanted"
+	case KindDelta:
+		return "delta"
+	case KindCopy:
+		return "copy"
+	case KindRowWanted:
+		return "row_wanted"
 	default:
 		return "unknown"
 	}
 }
+
+// isRow reports whether packets of the kind carry a row in some form.
+func (k Kind) isRow() bool { return k == KindRow || k == KindDelta || k == KindCopy }
+
+// ForAll reports whether packets of the kind carry a row that means the same to
+// every node, so that it may be relayed and told from a duplicate by Peek.
+func (k Kind) ForAll() bool { return k == KindRow || k == KindDelta }
 
 // RootTag returns the 32 bits by which packets name the lineage root. Two
 // clusters share a tag once in 2^32; their rows are then still refused, because

@@ -17,6 +17,7 @@ type Encoder struct {
 	names   nameCache
 	vectors *Vectors
 	current vectorState
+	history history
 
 	buf bytes.Buffer
 	out *msgpack.Encoder // into buf
@@ -27,8 +28,10 @@ type Encoder struct {
 	heard    []byte
 	wait     []byte
 	waiting  []bool // by ref
-	sections []byte
+	sections []byte // all of them, or changes since base
+	base     uint64 // seq of the row less that of the base; 0: all sections
 	pairs    []pair
+	copied   copied
 }
 
 // vectorState says which vector the rows refer to and how often that one was
@@ -105,6 +108,16 @@ func (e *Encoder) LineageWanted() []byte {
 func (e *Encoder) VectorWanted(digest uint64) []byte {
 	e.start(KindVectorWanted, vectorWantedFields-headFields)
 	e.uint(digest)
+	return e.finish()
+}
+
+// RowWanted returns a packet that asks the publisher for its newest row, in the
+// life inc, for a node that has row have of it (0 for none). The answer is
+// [Encoder.Repair].
+func (e *Encoder) RowWanted(inc, have uint64) []byte {
+	e.start(KindRowWanted, rowWantedFields-headFields)
+	e.uint(inc)
+	e.uint(have)
 	return e.finish()
 }
 

@@ -17,16 +17,17 @@ type pair struct {
 	amount allocator.Rate
 }
 
-// Row encodes r, which was published at ep. The packet is valid until the next
-// call of any method.
+// Row encodes r, which was published at ep: whole if that fits in a datagram,
+// else as a delta (see the package comment). The packet is valid until the next
+// call of any method. Rows of one publisher are to be encoded in their order.
 //
 // While the vector that the row refers to is fresh and does not fit into the
 // row, extra holds it in packets of its own, to be sent beside the row; they are
 // the caller's to keep. That, a vector used for the first time and an epoch seen
 // for the first time are the only cases that allocate.
 //
-// A row over MaxPacket is returned together with a *[TooLargeError]: it is
-// whole, and the caller counts it and sends it by stream. With any other error
+// A packet over MaxPacket is returned together with a *[TooLargeError]: it is
+// complete, and the caller counts it and sends it by stream. With any other error
 // there is no packet: a *[MalformedError] for a row that the format cannot carry,
 // a *[ForeignRootError] for an epoch of another lineage, a *[TooLargeError] for a
 // row over MaxLong.
@@ -34,26 +35,28 @@ type pair struct {
 // is rounded down to milliseconds, which is safe: a borrower uses the smaller
 // term, and the lender waits by its own.
 func (e *Encoder) Row(r *ledger.Row, ep *ledger.Epoch) (packet []byte, extra [][]byte, err error) {
-	if ep.Root != e.root {
-		return nil, nil, &ForeignRootError{Tag: RootTag(ep.Root)}
-	}
-	if r.Epoch != ep.ID {
-		return nil, nil, malformed(ReasonMismatch, "epoch")
-	}
-	names, err := e.names.of(ep)
+	names, self, err := e.prepare(r, ep)
 	if err != nil {
 		return nil, nil, err
 	}
-	self, err := e.prepare(r, names)
-	if err != nil {
-		return nil, nil, err
-	}
+	e.history.note(r)
 	digest, fresh, repeat := e.vectorOf(r)
 	inline := fresh || repeat
-	e.writeRow(r, self, digest, inline)
-	if inline && e.buf.Len() > MaxPacket {
+	whole, err := e.fitWhole(r, names, self, digest)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case !whole:
 		inline = false
-		e.writeRow(r, self, digest, false)
+		if err := e.fitDelta(r, names, self, digest); err != nil {
+			return nil, nil, err
+		}
+	case inline:
+		e.writeRow(r, self, digest, true)
+		if inline = e.buf.Len() <= MaxPacket; !inline {
+			e.writeRow(r, self, digest, false)
+		}
 	}
 	if fresh && !inline {
 		packet = slices.Clone(e.buf.Bytes()) // the vector packets use buf too
@@ -61,6 +64,11 @@ func (e *Encoder) Row(r *ledger.Row, ep *ledger.Epoch) (packet []byte, extra [][
 	} else {
 		packet = e.buf.Bytes()
 	}
+	return limited(packet, extra)
+}
+
+// limited judges the size of a packet.
+func limited(packet []byte, extra [][]byte) ([]byte, [][]byte, error) {
 	switch size := len(packet); {
 	case size > MaxLong:
 		return nil, nil, &TooLargeError{Size: size}
@@ -69,6 +77,33 @@ func (e *Encoder) Row(r *ledger.Row, ep *ledger.Epoch) (packet []byte, extra [][
 	}
 	return packet, extra, nil
 }
+
+// Whole encodes r with all its sections, whoever published it, and with its
+// vector if the cluster is small: for a push/pull state, whose reader may know
+// nothing yet. The packet is valid until the next call; it may be over MaxPacket.
+func (e *Encoder) Whole(r *ledger.Row, ep *ledger.Epoch) ([]byte, error) {
+	names, self, err := e.prepare(r, ep)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.putSections(r, names, self); err != nil {
+		return nil, err
+	}
+	digest := uint64(0)
+	if len(e.incs) > 0 {
+		digest = digestOf(e.incs)
+		e.vectors.put(digest, e.incs)
+	}
+	e.writeRow(r, self, digest, len(e.incs) > 0 && len(e.incs) <= inlineMax)
+	if size := e.buf.Len(); size > MaxLong {
+		return nil, &TooLargeError{Size: size}
+	}
+	return e.buf.Bytes(), nil
+}
+
+// inlineMax is the size in bytes of a vector that is worth repeating in each of
+// several packets to one receiver: 64 names.
+const inlineMax = 64 * 8
 
 // vectorOf says which vector the row refers to and whether it is due to be sent.
 func (e *Encoder) vectorOf(r *ledger.Row) (digest uint64, fresh, repeat bool) {
@@ -89,34 +124,48 @@ func (e *Encoder) vectorOf(r *ledger.Row) (digest uint64, fresh, repeat bool) {
 	return digest, fresh, repeat
 }
 
-// prepare checks the row and fills the scratch with its parts. It returns the
-// publisher's ref.
-func (e *Encoder) prepare(r *ledger.Row, n *names) (self int, err error) {
+// prepare checks the row and fills the scratch with its parts but the sections.
+// It returns what refs index and the publisher's ref.
+func (e *Encoder) prepare(r *ledger.Row, ep *ledger.Epoch) (n *names, self int, err error) {
+	if ep.Root != e.root {
+		return nil, 0, &ForeignRootError{Tag: RootTag(ep.Root)}
+	}
+	if r.Epoch != ep.ID {
+		return nil, 0, malformed(ReasonMismatch, "epoch")
+	}
+	if n, err = e.names.of(ep); err != nil {
+		return nil, 0, err
+	}
 	switch millis := r.Term / time.Millisecond; {
 	case r.Inc == 0 || r.Seq == 0 || r.Seq > MaxValue:
-		return 0, malformed(ReasonRange, "seq")
+		return nil, 0, malformed(ReasonRange, "seq")
 	case r.Epoch.Version > MaxValue:
-		return 0, malformed(ReasonRange, "epoch")
+		return nil, 0, malformed(ReasonRange, "epoch")
 	case millis < 1 || millis > MaxTermMillis:
-		return 0, malformed(ReasonRange, "term")
+		return nil, 0, malformed(ReasonRange, "term")
 	case len(r.Sections) > MaxSections:
-		return 0, malformed(ReasonLength, "sections")
+		return nil, 0, malformed(ReasonLength, "sections")
 	}
 	if err := e.gatherExtras(r, n); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	self = e.ref(n, r.Node)
 	if err := e.putHeard(r, n); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	e.putWait(r, n)
-	e.sections = e.sections[:0]
+	return n, self, nil
+}
+
+// putSections fills sections with all of them.
+func (e *Encoder) putSections(r *ledger.Row, n *names, self int) error {
+	e.sections, e.base = e.sections[:0], 0
 	for i := range r.Sections {
 		if err := e.putSection(r, n, self, &r.Sections[i]); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return self, nil
+	return nil
 }
 
 // gatherExtras collects the names the row mentions that the epoch does not.
@@ -200,21 +249,26 @@ func (e *Encoder) putHeard(r *ledger.Row, n *names) error {
 		if int(id) < len(r.Heard) {
 			h = r.Heard[id]
 		}
-		code := uint64(heardNever)
-		switch {
-		case h.Inc == 0 && h.Seq != 0 || h.Seq > MaxValue:
+		if h.Inc == 0 && h.Seq != 0 || h.Seq > MaxValue {
 			return malformed(ReasonRange, "heard")
-		case h.Seq != 0:
-			code = heardRow + zigzag(r.Seq, h.Seq)
-		case h.Inc != 0:
-			code = heardLife
-		case id == r.Node:
+		}
+		e.heard = binary.AppendUvarint(e.heard, heardCode(r.Seq, h))
+		if h == (ledger.Heard{}) && id == r.Node {
 			h.Inc = r.Inc // so that quiet nodes share one vector
 		}
-		e.heard = binary.AppendUvarint(e.heard, code)
 		e.incs = binary.BigEndian.AppendUint64(e.incs, h.Inc)
 	}
 	return nil
+}
+
+func heardCode(seq uint64, h ledger.Heard) uint64 {
+	switch {
+	case h.Seq != 0:
+		return heardRow + zigzag(seq, h.Seq)
+	case h.Inc != 0:
+		return heardLife
+	}
+	return heardNever
 }
 
 // Codes of what was heard of a name.
@@ -264,11 +318,8 @@ func (e *Encoder) putWait(r *ledger.Row, n *names) {
 // putSection appends one budget's part.
 func (e *Encoder) putSection(r *ledger.Row, n *names, self int, s *ledger.Section) error {
 	k := len(s.Demand)
-	switch {
-	case k < 1 || k > MaxClasses:
+	if k < 1 || k > MaxClasses {
 		return malformed(ReasonLength, "demand")
-	case s.Ceiling < 0 || s.Ceiling > MaxValue:
-		return malformed(ReasonRange, "ceiling")
 	}
 	shape := uint64(k) << 2
 	if len(s.Loans) > 0 {
@@ -277,19 +328,42 @@ func (e *Encoder) putSection(r *ledger.Row, n *names, self int, s *ledger.Sectio
 	if len(s.Caps) > 0 {
 		shape |= hasCaps
 	}
-	b := binary.AppendUvarint(e.sections, shape)
-	b = binary.AppendUvarint(b, uint64(s.Ceiling))
-	for _, d := range s.Demand {
+	e.sections = binary.AppendUvarint(e.sections, shape)
+	if err := e.putCeiling(s.Ceiling); err != nil {
+		return err
+	}
+	if err := e.putDemand(s.Demand); err != nil {
+		return err
+	}
+	if len(s.Loans) > 0 {
+		if err := e.putLoans(n, self, s.Loans); err != nil {
+			return err
+		}
+	}
+	if len(s.Caps) > 0 {
+		return e.putCaps(r, n, self, s.Caps)
+	}
+	return nil
+}
+
+func (e *Encoder) putCeiling(c allocator.Rate) error {
+	if c < 0 || c > MaxValue {
+		return malformed(ReasonRange, "ceiling")
+	}
+	e.sections = binary.AppendUvarint(e.sections, uint64(c))
+	return nil
+}
+
+func (e *Encoder) putDemand(demand []allocator.Rate) error {
+	b := e.sections
+	for _, d := range demand {
 		if d < 0 || d > MaxValue || d%ledger.DemandGrain != 0 {
 			return malformed(ReasonRange, "demand")
 		}
 		b = binary.AppendUvarint(b, uint64(d/ledger.DemandGrain))
 	}
 	e.sections = b
-	if err := e.putLoans(n, self, s.Loans); err != nil {
-		return err
-	}
-	return e.putCaps(r, n, self, s.Caps)
+	return nil
 }
 
 // Bits of a section's shape.
@@ -299,9 +373,6 @@ const (
 )
 
 func (e *Encoder) putLoans(n *names, self int, loans []ledger.Loan) error {
-	if len(loans) == 0 {
-		return nil
-	}
 	e.pairs = e.pairs[:0]
 	for _, loan := range loans {
 		if loan.Amount <= 0 || loan.Amount > MaxValue {
@@ -321,9 +392,6 @@ func (e *Encoder) putLoans(n *names, self int, loans []ledger.Loan) error {
 }
 
 func (e *Encoder) putCaps(r *ledger.Row, n *names, self int, caps []ledger.Cap) error {
-	if len(caps) == 0 {
-		return nil
-	}
 	e.pairs = e.pairs[:0]
 	for _, c := range caps {
 		if c.Amount < 0 || c.Amount > MaxValue || c.Seq == 0 || c.Seq > MaxValue {
@@ -355,18 +423,15 @@ func (e *Encoder) sortPairs(self int) bool {
 	return true
 }
 
-// writeRow writes the packet from the scratch.
+// writeRow writes a row or a delta from the scratch.
 func (e *Encoder) writeRow(r *ledger.Row, self int, digest uint64, inline bool) {
 	tail := e.tailFields(r)
-	e.start(KindRow, rowFields-headFields+tail)
-	e.epochID(r.Epoch)
-	e.uint(uint64(self))
-	e.uint(r.Inc)
-	e.uint(r.Seq)
-	e.uint(marksOf(r))
-	e.uint(uint64(r.Term / time.Millisecond))
-	e.uint(uint64(r.Digest))
-	e.bin(e.sections)
+	if e.base == 0 {
+		e.startRow(r, self, KindRow, rowFields+tail)
+	} else {
+		e.startRow(r, self, KindDelta, deltaFields+tail)
+		e.uint(e.base)
+	}
 	if tail > 0 {
 		if inline {
 			e.bin(e.incs)
@@ -377,16 +442,34 @@ func (e *Encoder) writeRow(r *ledger.Row, self int, digest uint64, inline bool) 
 	if tail > 1 {
 		e.bin(e.heard)
 	}
-	if tail > 2 {
+	e.writeTail(r, tail-2)
+}
+
+// startRow writes what every form of a row begins with, its sections included.
+func (e *Encoder) startRow(r *ledger.Row, self int, k Kind, fields int) {
+	e.start(k, fields-headFields)
+	e.epochID(r.Epoch)
+	e.uint(uint64(self))
+	e.uint(r.Inc)
+	e.uint(r.Seq)
+	e.uint(marksOf(r))
+	e.uint(uint64(r.Term / time.Millisecond))
+	e.uint(uint64(r.Digest))
+	e.bin(e.sections)
+}
+
+// writeTail writes the first n of the fields that every form of a row ends with.
+func (e *Encoder) writeTail(r *ledger.Row, n int) {
+	if n > 0 {
 		e.bin(e.wait)
 	}
-	if tail > 3 {
+	if n > 1 {
 		_ = e.out.EncodeArrayLen(len(e.extras))
 		for _, id := range e.extras {
 			_ = e.out.EncodeString(e.dir.Name(id))
 		}
 	}
-	if tail > 4 {
+	if n > 2 {
 		e.uint(uint64(r.Clock))
 	}
 }

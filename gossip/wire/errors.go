@@ -29,6 +29,8 @@ const (
 	ReasonForeignRoot   // another cluster's
 	ReasonUnknownEpoch  // ask for the epoch
 	ReasonUnknownVector // ask for the vector
+	ReasonLostBase      // ask for the row
+	ReasonStale         // a delta that is no news
 	ReasonOther         // an error that is not of this package
 	reasonEnd
 )
@@ -37,7 +39,7 @@ const (
 func (r Reason) String() string {
 	words := [reasonEnd]string{
 		"none", "truncated", "trailing", "type", "range", "length", "short", "order", "text", "format",
-		"mismatch", "directory", "too_large", "foreign_root", "unknown_epoch", "unknown_vector", "other",
+		"mismatch", "directory", "too_large", "foreign_root", "unknown_epoch", "unknown_vector", "lost_base", "stale", "other",
 	}
 	if r >= reasonEnd {
 		return "other"
@@ -114,5 +116,30 @@ func (e *UnknownVectorError) Error() string {
 
 // Reason returns ReasonUnknownVector.
 func (e *UnknownVectorError) Reason() Reason { return ReasonUnknownVector }
+
+// LostBaseError is a delta or copy whose base was not merged here. The receiver
+// treats the row as lost and sends [Encoder.RowWanted] to the publisher.
+type LostBaseError struct {
+	Node      ledger.NodeID // the publisher
+	Inc       uint64
+	Base, Seq uint64
+	Have      uint64 // seq of the newest row of that life merged here, 0 if none
+}
+
+func (e *LostBaseError) Error() string {
+	return fmt.Sprintf("wire: row %d since row %d, but %d is the newest here", e.Seq, e.Base, e.Have)
+}
+
+// Reason returns ReasonLostBase.
+func (e *LostBaseError) Reason() Reason { return ReasonLostBase }
+
+// StaleError is a delta that is not newer than the row merged already. It is
+// what becomes of duplicates, so nothing is wrong.
+type StaleError struct{}
+
+func (StaleError) Error() string { return "wire: row is not news" }
+
+// Reason returns ReasonStale.
+func (StaleError) Reason() Reason { return ReasonStale }
 
 func malformed(why Reason, field string) error { return &MalformedError{Why: why, Field: field} }

@@ -306,6 +306,10 @@ func samples(t testing.TB) (s *side, packets [][]byte) {
 	add(&stranger)
 	packets = append(packets, s.enc.EpochWanted(testEpoch), s.enc.VectorWanted(77), s.enc.LineageWanted(), NewEncoder(0, s.dir, NewVectors()).LineageWanted())
 	packets = append(packets, s.enc.Vector(digestOf(s.enc.incs))...)
+	if err := s.enc.StartCopies(&stranger, ep); err != nil {
+		t.Fatal(err)
+	}
+	packets = append(packets, bytes.Clone(s.enc.Copy(5)), s.enc.RowWanted(99, 5))
 	epochs, err := s.enc.Epoch(ep)
 	if err != nil {
 		t.Fatal(err)

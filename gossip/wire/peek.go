@@ -20,7 +20,7 @@ type Header struct {
 func Peek(packet []byte) (Header, error) {
 	r := reader{b: packet}
 	h, _ := r.header()
-	if h.Kind == KindRow && r.why == ReasonNone {
+	if h.Kind.isRow() && r.why == ReasonNone {
 		r.rowHeader(&h)
 	}
 	if err := r.err(); err != nil {
@@ -38,13 +38,16 @@ const (
 	epochFields         = 11
 	epochWantedFields   = 5
 	lineageWantedFields = headFields
+	deltaFields         = rowFields + 1
+	copyFields          = rowFields + 4
+	rowWantedFields     = 5
 )
 
 // fieldsLimit bounds the fields of a packet of a later minor.
 const fieldsLimit = 1024
 
 func (k Kind) fields() int {
-	return [kindEnd]int{headFields, rowFields, vectorFields, vectorWantedFields, epochFields, epochWantedFields, lineageWantedFields}[k]
+	return [kindEnd]int{headFields, rowFields, vectorFields, vectorWantedFields, epochFields, epochWantedFields, lineageWantedFields, deltaFields, copyFields, rowWantedFields}[k]
 }
 
 // header reads the fields that all packets share and returns how many of the

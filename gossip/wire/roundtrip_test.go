@@ -156,7 +156,7 @@ func mustPeek(t fataler, packet []byte, r *ledger.Row) {
 	if err != nil {
 		t.Fatalf("peek: %v", err)
 	}
-	if h.Kind != KindRow || h.Root != RootTag(testRoot) || h.Epoch != r.Epoch || h.Inc != r.Inc || h.Seq != r.Seq {
+	if !h.Kind.isRow() || h.Root != RootTag(testRoot) || h.Epoch != r.Epoch || h.Inc != r.Inc || h.Seq != r.Seq {
 		t.Fatalf("peek read %+v of row %+v", h, r)
 	}
 }
