@@ -30,6 +30,7 @@ import (
 	"subak/allocator/ledger"
 	"subak/enforce"
 	"subak/gossip/wire"
+	"subak/internal/drift"
 	"subak/internal/epoch"
 )
 
@@ -106,6 +107,9 @@ type Core struct {
 	published                   int64 // when the newest own row left, lease clock
 	urgent                      bool  // a change over 1 % of base waits to be published
 	saved                       uint64
+	unsaved                     bool  // the last save failed
+	probed                      int64 // when the disk was tried last, lease clock
+	drift                       *drift.Detector
 	trails                      []trail // by NodeID
 	// packets holds the newest row of every node as it arrived, for push/pull.
 	// Bounded by the roster.
@@ -154,7 +158,7 @@ func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *ep
 	self := dir.Intern(cfg.Self)
 	c := &Core{
 		cfg: cfg, out: out, dir: dir, self: self, pos: e.Position(self), epoch: e, doc: doc, tickDue: cfg.FirstTick,
-		lineage: newLineage(rec),
+		lineage: newLineage(rec), drift: drift.New(cfg.EpsPPM),
 		packets: map[ledger.NodeID][]byte{}, asked: map[uint64]int64{}, lag: map[ledger.NodeID]lag{},
 	}
 	vectors := wire.NewVectors()

@@ -144,6 +144,7 @@ func (c *Core) consider(now int64, r *epoch.Record) error {
 // at once, in the data plane too. It is put off while the disk is full
 // (catchUp).
 func (c *Core) adopt(now int64, r *epoch.Record, budgets []*Budget) {
+	c.probe(now)
 	if err := c.led.Adopt(now, r.Epoch); err != nil {
 		c.cfg.CountDrop("epoch-put-off")
 		return

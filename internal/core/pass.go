@@ -63,6 +63,10 @@ func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	if tick {
 		c.catchUp(now)
 		c.remind(now)
+		c.heedClocks(now)
+		if c.unsaved {
+			c.probe(now)
+		}
 	}
 	c.led.Control(now)
 	if s := c.standing(); s != c.told {
@@ -127,6 +131,9 @@ func (c *Core) standing() standing {
 // data plane is lowered before the row can leave (rule L4).
 func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 	c.led.SetDigest(c.digest())
+	if c.led.Remember(now) {
+		c.save()
+	}
 	row := c.led.Publish(now, wallMillis/uint64(c.cfg.Tick.Milliseconds()))
 	c.published = now
 	c.install(now)
@@ -148,14 +155,4 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 	}
 	c.packets[c.self] = append(c.packets[c.self][:0], packet...)
 	c.out.Publish(packet, changed)
-}
-
-// save makes the memory durable. A row that was built without it must not leave;
-// the ledger counts it as sent, which is safe.
-func (c *Core) save() bool {
-	if c.out.Save(c.led.Stored()) != nil {
-		return false
-	}
-	c.saved = c.led.StoredVersion()
-	return true
 }

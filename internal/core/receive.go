@@ -49,10 +49,14 @@ func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
 	if underWay {
 		held = c.led.HeldFrom(row.Node)
 	}
+	if c.led.NewLife(row) {
+		c.probe(now)
+	}
 	switch outcome := c.led.Merge(now, row); outcome {
 	case ledger.Applied:
 		c.packets[row.Node] = slices.Clone(packet)
 		c.compare(now, row)
+		c.observe(now, row)
 		if underWay && c.led.HeldFrom(row.Node) < held {
 			c.urgent = true // the lender cannot acknowledge before it hears this
 		}
