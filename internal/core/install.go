@@ -141,9 +141,6 @@ func (c *Core) replace(now int64, budgets []*Budget) {
 	}
 	c.settle(now)
 	c.install(now)
-	if c.cfg.Installed != nil {
-		c.cfg.Installed(budgets)
-	}
 }
 
 // install puts the shares in force, where they differ from what is in force.

@@ -152,8 +152,13 @@ func (c *Core) adopt(now int64, r *epoch.Record, budgets []*Budget) {
 	c.lineage.cur = r
 	c.epoch, c.doc, c.pos = r.Epoch, r.Doc, r.Epoch.Position(c.self)
 	c.replace(now, budgets)
+	if c.cfg.Installed != nil {
+		c.cfg.Installed(budgets)
+	}
 	c.urgent = true
-	c.forward(now, r)
+	if c.edited != r.Epoch.ID {
+		c.forward(now, r)
+	}
 }
 
 // catchUp takes up the newest epoch if it was put off.

@@ -27,7 +27,10 @@ type world struct {
 	poisson bool                                        // arrivals are random, not evenly spread
 	hosts   []*host
 	doc     func() *epoch.Document
-	limit   allocator.Rate
+	limit   allocator.Rate            // of the first budget in the greatest epoch activated anywhere
+	inForce ledger.EpochID            // that epoch
+	limits  map[string]allocator.Rate // its budgets
+	served  service
 	peak    allocator.Rate // highest sum of enforced shares seen
 	during  func()         // called after every event
 }
@@ -49,6 +52,9 @@ type host struct {
 	drops     map[string]int      // by reason
 	seen      func(packet []byte) // taps what arrives
 }
+
+// service counts what was asked for and what was admitted.
+type service struct{ offered, admitted float64 }
 
 type event struct {
 	at     int64
@@ -119,12 +125,7 @@ func (h *host) start(bootstrap bool) {
 	h.t().Helper()
 	h.life++
 	dir := ledger.NewDirectory()
-	e, err := epoch.Root(h.w.doc(), dir)
-	if err != nil {
-		h.t().Fatal(err)
-	}
-	doc := h.w.doc()
-	doc.Canonical()
+	e, doc := h.knownEpoch(dir, bootstrap)
 	cfg := Config{
 		Self: h.name, Inc: h.newInc(0), Tick: testTick, GapMin: 40 * time.Millisecond, Term: 3 * time.Second, Live: 3 * time.Second,
 		EpsPPM: 10_000, Guard: 25 * time.Millisecond, Bootstrap: bootstrap, Durable: !h.noDisk, Stored: h.disk,
@@ -132,6 +133,7 @@ func (h *host) start(bootstrap bool) {
 		NewLife:   func(floor uint64) (uint64, error) { return h.newInc(floor), nil },
 		CountDrop: func(reason string) { h.drops[reason]++ },
 	}
+	var err error
 	h.core, err = New(cfg, h, dir, e, doc, h.w.now)
 	if err != nil {
 		h.t().Fatal(err)
@@ -146,6 +148,35 @@ func (h *host) start(bootstrap bool) {
 		}
 	}
 	h.w.after(0, turn)
+}
+
+// knownEpoch is the epoch that a life begins with: the stored one; else, as a
+// joiner asks, that of a peer; else the first one.
+func (h *host) knownEpoch(dir *ledger.Directory, bootstrap bool) (*ledger.Epoch, *epoch.Document) {
+	h.t().Helper()
+	if h.disk != nil {
+		r, err := epoch.Load(h.disk, dir)
+		if err != nil {
+			h.t().Fatal(err)
+		}
+		return r.Epoch, r.Doc
+	}
+	for _, peer := range h.w.hosts {
+		if peer != h && peer.up && !bootstrap {
+			e := peer.core.settled()
+			r, err := epoch.Decode(e.ID, e.Body, dir)
+			if err != nil {
+				h.t().Fatal(err)
+			}
+			return r.Epoch, r.Doc
+		}
+	}
+	doc := h.w.doc()
+	e, err := epoch.Root(doc, dir)
+	if err != nil {
+		h.t().Fatal(err)
+	}
+	return e, doc
 }
 
 func (h *host) t() testing.TB { return h.w.t }
@@ -181,7 +212,10 @@ func (h *host) arrive(span time.Duration) {
 		}
 		h.owed[k] += mean
 		for ; h.owed[k] >= 1; h.owed[k]-- {
-			h.core.budgets[0].Limiter.Decide(h.w.now, k, 1)
+			h.w.served.offered++
+			if h.core.budgets[0].Limiter.Decide(h.w.now, k, 1).OK {
+				h.w.served.admitted++
+			}
 		}
 	}
 }
@@ -269,24 +303,41 @@ func (w *world) run(d time.Duration) {
 	w.now = end
 }
 
-// check asserts the promise on true values.
+// check asserts the promise on true values: what is enforced of a budget is at
+// most its limit in the greatest epoch that any node has activated.
 func (w *world) check() {
 	w.t.Helper()
-	for b := range w.hosts[0].core.budgets {
-		var sum allocator.Rate
-		for _, h := range w.hosts {
-			if h.up {
-				sum += h.shareOf(b)
-			}
-		}
-		w.peak = max(w.peak, sum)
-		if sum > w.limit {
-			for _, h := range w.hosts {
-				w.t.Logf("%s up %v share %d", h.name, h.up, h.shareOf(b))
-			}
-			w.t.Fatalf("at %s the enforced shares of budget %d add up to %d, over the limit of %d", time.Duration(w.now), b, sum, w.limit)
+	for _, h := range w.hosts {
+		if h.up && w.inForce.Less(h.core.led.Active()) {
+			w.activated(h)
 		}
 	}
+	sums := map[string]allocator.Rate{}
+	for _, h := range w.hosts {
+		if h.up {
+			for b, budget := range h.core.budgets {
+				sums[budget.Name] += h.shareOf(b)
+			}
+		}
+	}
+	for name, sum := range sums {
+		w.peak = max(w.peak, sum)
+		if limit := w.limits[name]; sum > limit {
+			for _, h := range w.hosts {
+				w.t.Logf("%s up %v epoch %v active %v share %d", h.name, h.up, h.core.epoch.ID, h.core.led.Active(), h.share())
+			}
+			w.t.Fatalf("at %s the enforced shares of budget %s add up to %d, over the limit of %d of epoch %v", time.Duration(w.now), name, sum, limit, w.inForce)
+		}
+	}
+}
+
+// activated notes the limits of an epoch that h has just activated.
+func (w *world) activated(h *host) {
+	w.inForce, w.limits = h.core.led.Active(), map[string]allocator.Rate{}
+	for _, b := range h.core.lineage.known[w.inForce].Doc.Budgets {
+		w.limits[b.Name] = b.Spec.Budget
+	}
+	w.limit = h.core.lineage.known[w.inForce].Doc.Budgets[0].Spec.Budget
 }
 
 // share is what the host enforces of the first budget.
