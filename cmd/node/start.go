@@ -68,6 +68,14 @@ func startDemo(ctx context.Context, p *program, o demoOptions) error {
 	if o.short {
 		opts.Scale = shortScale
 	}
+	if o.changes {
+		opts.Scale = 1 // the protocol's own times do not shrink
+		r, err := demo.RunChanges(ctx, opts)
+		if err == nil && !r.OK() {
+			err = &failure{code: exitBroken} // the verdict has said it
+		}
+		return err
+	}
 	v, err := demo.Run(ctx, opts)
 	if err != nil {
 		return err

@@ -43,8 +43,12 @@ const (
 )
 
 // newCluster prepares addresses, files and clients; nothing runs yet.
-func newCluster(opt Options, ui *screen) (c *cluster, err error) {
-	c = &cluster{opt: opt, plan: script(opt.Limit, opt.Scale), ui: ui}
+func newCluster(opt Options, ui *screen) (*cluster, error) {
+	return newClusterOf(opt, ui, script(opt.Limit, opt.Scale))
+}
+
+func newClusterOf(opt Options, ui *screen, p plan) (c *cluster, err error) {
+	c = &cluster{opt: opt, plan: p, ui: ui}
 	if c.dir, err = tempDir(); err != nil {
 		return nil, err
 	}
@@ -93,11 +97,11 @@ func (c *cluster) close() {
 
 // up starts the origin and all nodes, and waits until they are one cluster.
 func (c *cluster) up(ctx context.Context) error {
-	c.ui.say("subak demo: five nodes share %s requests/s to one origin (seed %d)", comma(int(c.plan.limit)), c.opt.Seed)
+	c.ui.say("subak demo: %d nodes share %s requests/s to one origin (seed %d)", c.plan.founders(), comma(int(c.plan.limit)), c.opt.Seed)
 	if err := c.startOrigin(ctx); err != nil {
 		return err
 	}
-	for i := range c.nodes {
+	for i := range c.plan.founders() {
 		if err := c.startNode(i, "new"); err != nil {
 			return err
 		}
@@ -184,10 +188,10 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 		}
 		waiting := c.unready(ctx)
 		if len(waiting) == 0 {
-			c.ui.say("%d of %d nodes ready", len(c.nodes), len(c.nodes))
+			c.ui.say("%d of %d nodes ready", c.plan.founders(), c.plan.founders())
 			return nil
 		}
-		text := fmt.Sprintf("%d of %d nodes ready; waiting for %s", len(c.nodes)-len(waiting), len(c.nodes), strings.Join(waiting, ", "))
+		text := fmt.Sprintf("%d of %d nodes ready; waiting for %s", c.plan.founders()-len(waiting), c.plan.founders(), strings.Join(waiting, ", "))
 		if c.ui.live() {
 			c.ui.draw([]string{text})
 		} else if text != said {
@@ -207,8 +211,9 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 
 // unready lists the nodes that are not ready, each with its reason.
 func (c *cluster) unready(ctx context.Context) (waiting []string) {
-	for i, client := range c.clients {
-		if why := unreadyReason(ctx, client, len(c.nodes)); why != "" {
+	founders := c.plan.founders()
+	for i, client := range c.clients[:founders] {
+		if why := unreadyReason(ctx, client, founders); why != "" {
 			waiting = append(waiting, fmt.Sprintf("%s (%s)", c.plan.nodes[i].name, why))
 		}
 	}

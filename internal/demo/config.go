@@ -12,7 +12,7 @@ type address struct {
 }
 
 // configYAML is the file of node i. All nodes have the same but for their name
-// and addresses. state is "new" at the first start of the cluster, afterwards
+// and addresses; a node that joins later lists itself too. state is "new" at the first start of the cluster, afterwards
 // "existing".
 func (p *plan) configYAML(i int, at []address, origin, dataDir, key, state string) []byte {
 	var b bytes.Buffer
@@ -32,7 +32,7 @@ func (p *plan) configYAML(i int, at []address, origin, dataDir, key, state strin
 	f("  term: %s", p.term)
 	f("admin: {listen: %q}", at[i].admin)
 	f("nodes:")
-	for _, n := range p.nodes {
+	for _, n := range p.nodes[:max(i+1, p.founders())] {
 		f("  - {name: %s, weight: %d}", n.name, n.weight)
 	}
 	f("budgets:")

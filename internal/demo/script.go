@@ -45,6 +45,7 @@ type plan struct {
 	term      time.Duration // of a loan
 	tick      time.Duration
 	nodes     []nodePlan
+	first     int // how many nodes the cluster begins with; 0 for all
 	classes   []classPlan
 	phases    []phasePlan
 }
@@ -97,6 +98,14 @@ func script(limit int64, scale float64) plan {
 	back := add("back", dead+" starts again", 14, flood, crowd)
 	back.start, back.down = deadAt, true
 	return p
+}
+
+// founders is how many nodes the cluster begins with.
+func (p *plan) founders() int {
+	if p.first > 0 {
+		return p.first
+	}
+	return len(p.nodes)
 }
 
 // byWeight splits a fraction of the limit over the nodes by weight.
