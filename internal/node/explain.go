@@ -34,6 +34,9 @@ func (n *Node) explain(now int64, budgetName, class, node string) (api.Explanati
 			return api.Explanation{}, fmt.Errorf("%w: no node %q in the roster; see `subak members`", web.ErrNotFound, node)
 		}
 	}
+	if i < 0 {
+		return api.Explanation{}, fmt.Errorf("%w: this node is not in the roster and has no part: name one that is", web.ErrNotFound)
+	}
 	x, err := c.Explain(now, b, k, i)
 	if err != nil {
 		return api.Explanation{}, err
