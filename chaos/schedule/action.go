@@ -37,6 +37,9 @@ const (
 	Watchdog
 	// Crash ends the process.
 	Crash
+	// Hang makes the process a ghost: its control never comes back, its data plane
+	// goes on, and its name may be started again.
+	Hang
 	// Lose deletes the disk of the name, whose process does not run.
 	Lose
 	// Start starts the name with the config of the epoch made by action Ref. Arg
@@ -58,7 +61,7 @@ const (
 )
 
 var kindNames = [kindCount]string{"publish", "deliver", "pass", "wake", "control", "demand", "skew", "pause", "resume",
-	"watchdog", "crash", "lose", "start", "amnesia", "edit", "freeze", "thaw", "heal"}
+	"watchdog", "crash", "hang", "lose", "start", "amnesia", "edit", "freeze", "thaw", "heal"}
 
 // Flags of Publish.
 const (

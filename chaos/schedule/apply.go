@@ -77,6 +77,8 @@ func (w *world) apply(a Action) {
 		if w.mayForget(p.name, p, false) {
 			w.kill(p)
 		}
+	case Hang:
+		w.hang(p)
 	case Watchdog:
 		p.paused = true
 		w.takeOver(p)

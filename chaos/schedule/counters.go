@@ -44,6 +44,7 @@ const (
 	sawTwinEdit
 	sawHealed
 	sawHealChecked
+	sawHung
 
 	counterCount
 )
@@ -106,6 +107,7 @@ func counters() []chaos.Counter {
 		sawTwinEdit:          must("two operators at once"),
 		sawHealed:            must("healed"),
 		sawHealChecked:       must("healed and served in full"),
+		sawHung:              must("hung with loans and was replaced"),
 	}
 	return list[:]
 }

@@ -23,6 +23,7 @@ type habits struct {
 	regress int
 	unsent  int
 	heal    bool
+	opening func(*world)
 	heavy   int
 }
 
@@ -31,15 +32,16 @@ func chooseHabits(rng *chaos.Rand, p *Profile, mode chaos.Mode) habits {
 		old: pick(rng, p.Old), links: p.Links, passMax: int64(pick(rng, p.PassMax)) * 1e6, idle: pick(rng, p.Idle),
 		roster: pick(rng, p.Roster), budget: pick(rng, p.Budget), force: pick(rng, p.Force), twin: pick(rng, p.Twin),
 		rush: pick(rng, p.Rush), back: pick(rng, p.Back), regress: pick(rng, p.Regress), unsent: pick(rng, p.Unsent),
-		heal: rng.Chance(pick(rng, p.Heal)), heavy: pick(rng, p.Heavy),
+		heal: rng.Chance(pick(rng, p.Heal)), heavy: pick(rng, p.Heavy), opening: p.Opening,
 	}
 	weights := p.Weights
-	switch mode {
-	case chaos.ForcedRemoval:
+	switch {
+	case weights[replaces] > 0: // no lender may restart beside a ghost
+	case mode == chaos.ForcedRemoval:
 		h.force = max(h.force, 70)
 		weights[crashes] = max(weights[crashes], 10)
 		weights[edits] = max(weights[edits], 12)
-	case chaos.FastQuarantine:
+	case mode == chaos.FastQuarantine:
 		weights[bounces] = max(weights[bounces], 8)
 		h.regress = 0
 	}
@@ -59,6 +61,9 @@ func chooseHabits(rng *chaos.Rand, p *Profile, mode chaos.Mode) habits {
 
 // run lets the adversary take its steps, or stops at the first objection.
 func (w *world) run() {
+	if w.habit.opening != nil {
+		w.habit.opening(w)
+	}
 	for w.step < int64(w.steps) && w.failed == nil {
 		w.step++
 		w.turn(w.habit.table[w.rng.Uint64()>>54])
@@ -131,6 +136,8 @@ func (w *world) turn(h Habit) {
 		w.oblivion(n)
 	case shuffles:
 		w.shuffle()
+	case replaces:
+		w.replaces()
 	}
 }
 

@@ -30,13 +30,14 @@ const (
 	widows                 // a lender dies with its loans in use, and an operator acts
 	lapses                 // an acknowledged edit is forgotten
 	oblivions              // nearly all forget the epoch in force
+	replaces               // a process that hangs is replaced by another of its name
 
 	habitCount
 )
 
 var habitNames = [habitCount]string{"publishes", "rounds", "delivers", "waits", "waits-long", "wakes", "demands", "rewires",
 	"skews", "pauses", "freezes", "crashes", "bounces", "edits", "echoes", "replays", "amnesias", "loses", "scenes", "shuffles",
-	"races", "widows", "lapses", "oblivions"}
+	"races", "widows", "lapses", "oblivions", "replaces"}
 
 // Profile is how an adversary behaves. Weights are relative to one another.
 // Lists are choices of which a seed takes one; a choice listed twice is twice as
@@ -82,6 +83,8 @@ type Profile struct {
 	Exact []int
 	// Heal is the chance (%) that the run ends with healing.
 	Heal []int
+	// Opening, if any, is a scripted scene that comes first.
+	Opening func(*world)
 }
 
 // base is what most profiles share.
@@ -119,7 +122,7 @@ func (p Profile) with(name string, share int, change func(*Profile)) Profile {
 // some mutant of the protocol was hard to catch without it.
 func Profiles() []Profile {
 	b := base()
-	return []Profile{
+	return append([]Profile{
 		// Everything now and then.
 		b.with("mixed", 20, func(p *Profile) {
 			w := &p.Weights
@@ -213,7 +216,7 @@ func Profiles() []Profile {
 			p.Links = []int{60, 100}
 			p.Heal = []int{0}
 		}),
-	}
+	}, openings(b)...)
 }
 
 // ByName returns the profile of that name.

@@ -43,6 +43,7 @@ type world struct {
 	dir    *ledger.Directory
 	procs  [maxNodes]*process // by name; nil is not running
 	spare  []*process
+	ghosts []*process
 	disks  [maxNodes]*ledger.Stored
 	calm   bool // all faults are over
 	lastIn [maxNodes]uint64
@@ -110,6 +111,7 @@ func (w *world) reset(seed uint64, mode chaos.Mode, p *Profile, steps int) {
 			w.procs[i] = nil
 		}
 	}
+	w.spare = append(w.spare, w.ghosts...)
 	old := *w
 	*w = world{
 		seed: seed, mode: mode, steps: steps, rng: chaos.NewRand(seed ^ 0x5bd1e995*uint64(mode+1)),
@@ -209,6 +211,9 @@ func (w *world) pass(d int64) {
 		if p := w.procs[i]; p != nil {
 			w.advance(p)
 		}
+	}
+	if len(w.ghosts) > 0 {
+		w.fade()
 	}
 }
 

@@ -1,0 +1,176 @@
+package schedule
+
+import (
+	"math/bits"
+)
+
+// Openings are scripted first scenes. Some counterexamples need six things to
+// happen in one order and to the right nodes; random search would not meet them
+// in a lifetime. An opening plays such a story, with who is who, the config and
+// the time between chosen at random, and then the profile's habits go on from
+// there. It works on the product as on a mutant: it asks for nothing that the
+// adversary could not do by chance.
+
+// openings are the profiles that begin with one.
+func openings(b Profile) []Profile {
+	return []Profile{
+		// A borrower hangs and is replaced by another process of its name.
+		b.with("ghosts", 3, func(p *Profile) {
+			p.Weights[replaces], p.Weights[demands] = 20, 60
+			p.Nodes, p.Members, p.Unsent, p.Force = []int{3, 3, 4, 4, 5}, []int{100}, []int{0}, []int{0}
+			p.Budget, p.Heal = []int{0}, []int{0}
+		}),
+		// The acknowledgement of a life that is over (trap 20).
+		b.with("stale-ack", 2, func(p *Profile) {
+			p.Opening = (*world).staleAck
+			p.Nodes, p.Members, p.Disks = []int{5, 5, 6, 7}, []int{100}, []int{0}
+			p.Weights[waitsLong] = 0
+		}),
+		// Rows under an epoch that is only known of (trap 24).
+		b.with("trial", 2, func(p *Profile) {
+			p.Opening = (*world).trial
+			p.Nodes, p.Members = []int{3, 4, 5}, []int{100}
+			p.Weights[edits] = 10
+		}),
+		// One edit carries on from another that is not in force (E4, trap 23).
+		b.with("chained-edits", 2, func(p *Profile) {
+			p.Opening = (*world).chainedEdits
+			p.Nodes, p.Members, p.Disks = []int{4, 4, 5}, []int{100}, []int{100}
+		}),
+	}
+}
+
+// trial: two operators edit at once, and m hears of the other edit as one that
+// is on trial: it reads rows under it and does not adopt it.
+func (w *world) trial() {
+	s := w.cast()
+	m, k := s.names[0], s.names[1]
+	rest := uint64(0)
+	for i := 2; i < w.nodes; i++ {
+		rest |= s.set(i)
+	}
+	w.meet(uint64(1)<<w.nodes-1, 2)
+	w.do(Action{Kind: Edit, Node: m, Arg: int64(w.rng.Uint64() >> 1)})
+	w.do(Action{Kind: Edit, Node: k, Arg: int64(w.rng.Uint64() >> 1)})
+	for range 2 {
+		w.meet(rest|1<<m, 2)
+		w.do(Action{Kind: Publish, Node: k})
+		w.do(Action{Kind: Deliver, Node: m, Ref: w.nextID, Arg: OwnBody, Then: learnOnly | thenControl | thenInstall})
+		w.do(Action{Kind: Pass, Arg: w.rng.Int64N(3_000_000_000)})
+	}
+}
+
+// story is who is who.
+type story struct{ names []uint8 }
+
+// cast gives everybody a part.
+func (w *world) cast() story {
+	s := story{names: make([]uint8, w.nodes)}
+	for i := range s.names {
+		s.names[i] = uint8(i)
+	}
+	for i := len(s.names) - 1; i > 0; i-- {
+		j := w.rng.IntN(i + 1)
+		s.names[i], s.names[j] = s.names[j], s.names[i]
+	}
+	return s
+}
+
+// set of the names at the given places.
+func (s story) set(places ...int) (m uint64) {
+	for _, i := range places {
+		m |= 1 << s.names[i]
+	}
+	return m
+}
+
+// meet lets the given names, and nobody else, publish and hear one another.
+func (w *world) meet(who uint64, times int) {
+	links := w.up
+	for i := range w.nodes {
+		w.up[i] = 0
+		if who>>i&1 == 1 {
+			w.up[i] = who
+		}
+	}
+	for range times {
+		w.step++
+		w.round(who)
+		for m := who; m != 0; m &= m - 1 {
+			w.do(Action{Kind: Control, Node: uint8(bits.TrailingZeros64(m))})
+		}
+	}
+	w.up = links
+}
+
+// tellOf lets to hear the newest row that from publishes now, with the body of
+// its epoch, and act on it.
+func (w *world) tellOf(from, to uint8) int32 {
+	w.do(Action{Kind: Publish, Node: from})
+	row := w.nextID
+	w.do(Action{Kind: Deliver, Node: to, Ref: row, Arg: OwnBody, Then: thenControl | thenInstall})
+	return row
+}
+
+// sitOut lets a term pass while the given names hear one another.
+func (w *world) sitOut(who uint64) {
+	for range 12 {
+		w.do(Action{Kind: Pass, Arg: 300_000_000 + w.rng.Int64N(200_000_000)})
+		w.meet(who, 1)
+	}
+}
+
+// staleAck: x acknowledges m's edit, dies without memory and comes back under the
+// epoch before. A majority that has not heard of the edit proves it, and old rows
+// activate the old epoch for it. Then the news of the edit spreads, and m holds
+// x's acknowledgement in hand.
+func (w *world) staleAck() {
+	s := w.cast()
+	m, x, rest := s.names[0], s.names[1], s.set()
+	for i := 2; i < w.nodes; i++ {
+		rest |= s.set(i)
+	}
+	everybody := uint64(1)<<w.nodes - 1
+	w.meet(everybody, 3)
+	old := w.tellOf(m, x) // m's last row under the first epoch
+	w.do(Action{Kind: Edit, Node: m, Arg: int64(w.rng.Uint64() >> 1)})
+	for range 2 {
+		w.tellOf(m, x)
+		w.tellOf(x, m)
+	}
+	w.do(Action{Kind: Crash, Node: x})
+	w.do(Action{Kind: Lose, Node: x})
+	w.do(Action{Kind: Start, Node: x, Arg: int64(w.rng.Uint64() &^ 1)})
+	w.sitOut(rest | 1<<x)
+	w.do(Action{Kind: Deliver, Node: x, Ref: old, Arg: NoBody, Then: thenControl | thenInstall})
+	w.meet(rest|1<<x, 2)
+	for range 3 {
+		for k := rest; k != 0; k &= k - 1 {
+			n := uint8(bits.TrailingZeros64(k))
+			w.tellOf(m, n)
+			w.tellOf(n, m)
+		}
+	}
+}
+
+// chainedEdits: a restarts; b alone hears of its new life, proves it, and dies.
+// The operator at c, where nobody has heard of that, has a's former life and b
+// removed, one after the other, though fewer than half may be forced out at once.
+func (w *world) chainedEdits() {
+	s := w.cast()
+	a, b, c := s.names[0], s.names[1], s.names[2]
+	rest := uint64(0)
+	for i := 2; i < w.nodes; i++ {
+		rest |= s.set(i)
+	}
+	w.meet(uint64(1)<<w.nodes-1, 3)
+	w.do(Action{Kind: Crash, Node: a})
+	w.do(Action{Kind: Start, Node: a, Arg: int64(w.rng.Uint64() &^ 1)})
+	w.sitOut(1<<a | 1<<b)
+	w.do(Action{Kind: Crash, Node: b})
+	for range 3 {
+		w.do(Action{Kind: Edit, Node: c, Ref: ForceOut | DropForced | OnTop, Arg: int64(w.rng.Uint64() >> 1)})
+		w.meet(rest, 1)
+	}
+	w.sitOut(rest)
+}
