@@ -91,6 +91,7 @@ func TestACopyIsNoWitness(t *testing.T) {
 	}
 	f.merge(vouch(b, 2, 2000))
 	f.merge(vouch(c, 2, 3000))
+	f.merge(onlyFor(vouch(c, 3, 3000), a)) // the row before it still vouches
 	f.merge(vouch(d, 2, 4000))
 	if !f.l.proved || f.l.peers[e].floor != 9000 {
 		t.Errorf("proved %v, floor of e %d", f.l.proved, f.l.peers[e].floor)
@@ -108,6 +109,40 @@ func TestACopyDoesNotConcurWithAnEpoch(t *testing.T) {
 	f.wantEnforced(10)
 	f.merge(f.row(b, incB, 3, seq, e2))
 	f.wantEnforced(12)
+}
+
+func TestARowBeforeACopyStillConcurs(t *testing.T) {
+	f := three(t)
+	f.meet()
+	e2 := epochOf(2, f.epoch, map[NodeID]allocator.Rate{a: 12, b: 9, c: 9})
+	f.adopt(e2)
+	seq := f.publish().Seq
+	f.merge(f.row(b, incB, 2, seq, e2))
+	f.merge(onlyFor(f.row(b, incB, 3, seq, e2), a))
+	f.wantEnforced(10)
+	f.merge(f.row(c, incC, 2, seq, e2))
+	f.wantEnforced(12)
+}
+
+func TestACopyThatTakesBackTheAcknowledgementCounts(t *testing.T) {
+	for name, spoil := range map[string]func(*Row){
+		"not acknowledged": func(r *Row) { r.Acked = false },
+		"a new life":       func(r *Row) { r.Inc++ },
+	} {
+		f := three(t)
+		f.meet()
+		e2 := epochOf(2, f.epoch, map[NodeID]allocator.Rate{a: 12, b: 9, c: 9})
+		f.adopt(e2)
+		seq := f.publish().Seq
+		f.merge(f.row(b, incB, 2, seq, e2))
+		r := f.row(b, incB, 3, seq, e2)
+		spoil(r)
+		f.merge(onlyFor(r, a))
+		f.merge(f.row(c, incC, 2, seq, e2))
+		if f.enforced() != 10*unit {
+			t.Errorf("%s: activated", name)
+		}
+	}
 }
 
 func TestACopyEndsTheQuarantineEarly(t *testing.T) {

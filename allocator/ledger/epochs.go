@@ -168,7 +168,8 @@ func (l *Ledger) closure() nodeSet {
 }
 
 // concurs reports whether k counts as having acknowledged the current epoch: by
-// its newest row, exactly (trap 24), or because the operator forced out a life of
+// its newest row, exactly (trap 24), and by one that carries what k has heard,
+// which may be older: it is as if the rows since had not arrived yet. Or because the operator forced out a life of
 // k that is not known to have a successor, and its loans have run out (E6,
 // trap 26).
 func (l *Ledger) concurs(now int64, k NodeID) bool {
@@ -176,8 +177,9 @@ func (l *Ledger) concurs(now int64, k NodeID) bool {
 	if m, forced := l.cur.Forced[k]; forced && p.floor <= m {
 		return now >= l.forceEnd(k)
 	}
-	r := p.row
-	return r != nil && r.Heard != nil && r.Inc >= p.floor && r.Epoch == l.cur.ID && r.Acked
+	r, f := p.row, p.full
+	return r != nil && r.Inc >= p.floor && r.Epoch == l.cur.ID && r.Acked &&
+		(f == r || f != nil && f.Epoch == l.cur.ID && f.Acked)
 }
 
 // forceEnd is when the loans of the forced node k have run out.
@@ -194,7 +196,7 @@ func (l *Ledger) forceEnd(k NodeID) int64 {
 // newer than the operator's statement covers (trap 26).
 func (l *Ledger) incarnationsClosed(w nodeSet) bool {
 	for k := range l.peers {
-		r := l.peers[k].row
+		r := l.peers[k].full
 		if r == nil || !w.has(NodeID(k)) {
 			continue
 		}

@@ -91,6 +91,7 @@ func (c Config) Validate() error {
 type peer struct {
 	row    *Row    // T: newest row by (inc, seq), nil if none in this life
 	layout *layout // how to read row's sections
+	full   *Row    // newest row of the same life that carries Heard, nil if none
 	at     int64   // R: clock reading when row was merged
 	floor  uint64  // incFloor: rows of lower incarnations are refused
 }

@@ -87,6 +87,11 @@ func (l *Ledger) Merge(now int64, r *Row) Outcome {
 		return Malformed
 	}
 	p.row, p.layout, p.at = r, y, now
+	if r.Heard != nil {
+		p.full = r
+	} else if p.full != nil && p.full.Inc != r.Inc {
+		p.full = nil
+	}
 	l.raiseFloor(r.Node, r.Inc)
 	l.apply(r, y)
 	return Applied

@@ -150,7 +150,7 @@ func (l *Ledger) tryProve() {
 		if !candidates[k] || !l.witnesses(NodeID(k)) {
 			continue
 		}
-		for x, h := range l.peers[k].row.Heard {
+		for x, h := range l.peers[k].full.Heard {
 			if NodeID(x) != l.cfg.Self {
 				l.raiseFloor(NodeID(x), h.Inc)
 			}
@@ -162,10 +162,14 @@ func (l *Ledger) tryProve() {
 
 // witnesses reports whether k's newest row vouches: under the current epoch, by
 // a node with memory, which merged or was told of this life. A copy for one peer
-// does not: it lacks what the witness knows of the other lives.
+// lacks what the witness knows of the other lives: the newest row that carries it
+// must vouch as well.
 func (l *Ledger) witnesses(k NodeID) bool {
-	r := l.peers[k].row
-	return r != nil && r.Heard != nil && r.Epoch == l.cur.ID && !r.Recovering && r.heardOf(l.cfg.Self).Inc == l.inc
+	return l.vouches(l.peers[k].row) && l.vouches(l.peers[k].full)
+}
+
+func (l *Ledger) vouches(r *Row) bool {
+	return r != nil && r.Epoch == l.cur.ID && !r.Recovering && r.heardOf(l.cfg.Self).Inc == l.inc
 }
 
 // witnessCandidates are the nodes that have to acknowledge whatever might
