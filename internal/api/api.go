@@ -19,9 +19,16 @@ type Status struct {
 	Frozen     bool      `json:"frozen"`
 	Quarantine float64   `json:"quarantine_seconds"` // left; 0 when over
 	Proved     bool      `json:"proved"`
-	Epoch      Epoch     `json:"epoch"`
-	TickMillis float64   `json:"tick_ms"`
-	TermMillis float64   `json:"term_ms"`
+	Epoch      Epoch     `json:"epoch"` // zero while Provisional
+	// Provisional: started without memory, this node does not know yet what is in
+	// force. It enforces 0 and asks its peers.
+	Provisional bool `json:"provisional"`
+	// Member: the epoch lists this node. One that is not enforces 0.
+	Member bool `json:"member"`
+	// FileDiffers says what this node's file would change in the epoch.
+	FileDiffers []string `json:"file_differs,omitempty"`
+	TickMillis  float64  `json:"tick_ms"`
+	TermMillis  float64  `json:"term_ms"`
 	// Digests counts the distinct view digests among live peers, this node
 	// included: 1 is agreement.
 	Digests int      `json:"digests"`
@@ -67,6 +74,7 @@ type Member struct {
 	Digest      string  `json:"digest"`
 	Agrees      bool    `json:"agrees"` // its digest equals this node's
 	Refused     string  `json:"refused,omitempty"`
+	Provisional bool    `json:"provisional,omitempty"` // does not know yet what is in force
 }
 
 // Budget is one budget as this node sees it.

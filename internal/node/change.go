@@ -311,7 +311,10 @@ func (n *Node) take(cfg *config.Config) {
 			n.log.Warn("reload: this section takes effect at the next start", "section", section.name)
 		}
 	}
-	c, err := n.change(core.Change{Document: document(cfg)}, 0)
+	doc := document(cfg)
+	doc.Canonical()
+	n.ask(func() { n.doc = doc.Clone() }) // for the status alone
+	c, err := n.change(core.Change{Document: doc}, 0)
 	switch {
 	case err != nil:
 		n.log.Error("reload: nodes and budgets stay as they are", "err", err)

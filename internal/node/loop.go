@@ -47,7 +47,7 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 	if stall := n.watchdog.beat(now); stall > 0 {
 		n.log.Error("the decision loop stood still: too little CPU, or the process was paused", "for", stall)
 	}
-	next := n.core.Turn(now, wallMillis(), news)
+	next := n.act(now, news)
 	if n.core.Epoch().ID != n.force.Load().epoch {
 		n.putInForce()
 		n.renewGates()
@@ -78,6 +78,16 @@ func (n *Node) drain(inbox <-chan gossip.Message) {
 
 func (n *Node) receive(m gossip.Message) {
 	defer n.contain()
+	if n.joiner != nil {
+		if drop := n.joiner.receive(n.clock.Now(), m); drop != "" {
+			n.drops.count(drop)
+		}
+		return
+	}
+	if !n.mayReceive(m) {
+		n.drops.count("provisional")
+		return
+	}
 	if m.Via == gossip.Sync {
 		n.core.ReceiveState(n.clock.Now(), m.From, m.Packet)
 		return

@@ -12,9 +12,10 @@
 //
 // # Start and end
 //
-// A node begins with what its data directory remembers; without, it needs
-// either the operator's word that this is the first start of the cluster or a
-// peer that vouches for it. On the end of its context it hands back what it
+// A node begins with what its data directory remembers, whatever its file says by
+// now. Without memory it needs the operator's word that this is the first start
+// of the cluster; else it is provisional, enforces 0 and asks its peers what is
+// in force, and then waits until enough of them vouch for it. On the end of its context it hands back what it
 // borrowed, announces that it leaves, drains its doors and stops, each stage
 // within a bound.
 //
@@ -30,7 +31,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -78,9 +78,10 @@ type Node struct {
 	drainMax time.Duration
 	clock    *clock.Boot
 	reg      *prometheus.Registry
-	doc      *epoch.Document
+	doc      *epoch.Document // of the file; owned by the loop
 	state    *state.Dir
 	core     *core.Core // owned by the loop, which may replace it
+	joiner   *joiner    // while the epoch in force is not known, else nil; owned by the loop
 	force    atomic.Pointer[inForce]
 	gossip   *gossip.Gossip
 	doors    doors
@@ -149,84 +150,21 @@ func (n *Node) openParts(secrets config.Secrets) error {
 	return n.register()
 }
 
-// openCore reads the durable state and builds the deciding part.
-func (n *Node) openCore() error {
-	doc := document(n.cfg)
-	n.doc = doc
-	dir := ledger.NewDirectory()
-	e, err := epoch.Root(doc, dir)
-	if err != nil {
-		return err
-	}
-	stored, err := n.openState(e)
-	if err != nil {
-		return err
-	}
-	tick := n.cfg.Gossip.Tick
-	var floor uint64
-	if stored != nil {
-		floor = stored.Incarnation
-	}
-	inc, err := newIncarnation(floor)
-	if err != nil {
-		return err
-	}
-	now := n.clock.Now()
-	n.core, err = core.New(core.Config{
-		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
-		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
-		Bootstrap: n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single, Durable: n.state != nil, Stored: stored,
-		NewLife: newIncarnation, LargestCost: largestCosts(n.cfg), CountDrop: n.drops.count,
-	}, sender{n}, dir, e, doc, now)
-	if err != nil {
-		return err
-	}
-	n.watchdog.stallMax = max(time.Second, 5*tick)
-	n.watchdog.beat(now)
-	n.putInForce()
-	return nil
-}
-
-// openState locks the data directory and reads what it remembers. A damaged
-// file means a start without memory; a file of other budgets is refused.
-func (n *Node) openState(e *ledger.Epoch) (*ledger.Stored, error) {
-	if n.cfg.Cluster.DataDir == "" {
-		n.log.Warn("no cluster.data_dir: a restart of this node will not remember its base")
-		return nil, nil
-	}
-	dir, err := state.Open(n.cfg.Cluster.DataDir, n.cfg.Cluster.Name, n.cfg.Node.Name)
-	if err != nil {
-		return nil, stateFault(err)
-	}
-	n.state = dir
-	var stored ledger.Stored
-	found, err := dir.Load(&stored)
-	switch {
-	case errors.Is(err, state.ErrTorn):
-		n.log.Error("starting without memory; the base comes back when a peer vouches for this node", "err", err)
-		return nil, nil
-	case err != nil:
-		return nil, stateFault(err)
-	case !found:
-		return nil, nil
-	}
-	if stored.Epoch != e.ID {
-		return nil, fmt.Errorf("the configuration's nodes or budgets differ from those in force (epoch %s, stored in %s): "+
-			"give every node the same file; to begin anew with this one, stop all nodes, empty their data directories and start with --bootstrap",
-			stored.Epoch, n.cfg.Cluster.DataDir)
-	}
-	return &stored, nil
-}
-
+// openGossip opens the network. A node that does not know the epoch in force does
+// not know its lineage either.
 func (n *Node) openGossip(keys [][]byte) error {
 	c := n.cfg.Gossip
 	profile, err := gossip.ParseProfile(string(c.Profile))
 	if err != nil {
 		return err
 	}
+	lineage := n.core.Epoch().Root
+	if n.joiner != nil {
+		lineage = 0
+	}
 	n.gossip, err = gossip.New(gossip.Config{
 		Cluster: n.cfg.Cluster.Name, Name: n.cfg.Node.Name, Listen: c.Listen.String(), Advertise: c.Advertise,
-		Seeds: c.Seeds, Keys: keys, Profile: profile, Fingerprint: n.core.Epoch().Root, Key: rowKey,
+		Seeds: c.Seeds, Keys: keys, Profile: profile, Fingerprint: lineage, Key: rowKey,
 	}, n.log, n.reg)
 	return listenFault("gossip.listen", err)
 }
@@ -240,26 +178,10 @@ func rowKey(packet []byte) (key string, order [2]uint64, ok bool) {
 	return fmt.Sprintf("%016x/%d", h.Epoch.Hash, h.Ref), [2]uint64{h.Inc, h.Seq}, true
 }
 
-// newIncarnation returns an incarnation above floor that no process of this name
-// had or will have (assumption A3).
-func newIncarnation(floor uint64) (uint64, error) {
-	return ledger.IncarnationAbove(floor, uint64(time.Now().UnixMilli()), rand.Uint32())
-}
-
-func largestCosts(cfg *config.Config) map[string]int64 {
-	costs := map[string]int64{}
-	for _, l := range cfg.Listeners {
-		for _, r := range l.Rules {
-			costs[r.Budget] = max(costs[r.Budget], r.Cost)
-		}
-	}
-	return costs
-}
-
 // run starts everything, waits for the end and stops everything.
 func (n *Node) run(ctx context.Context, opts Options) error {
 	n.log.Info("node starts", "node", n.cfg.Node.Name, "cluster", n.cfg.Cluster.Name, "version", n.version,
-		"gossip", n.gossip.Addr(), "admin", n.web.Addr(), "epoch", n.core.Epoch().ID.String())
+		"gossip", n.gossip.Addr(), "admin", n.web.Addr(), "epoch", n.epochName())
 	// The parts outlive ctx: what is drained after it still needs them.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -295,6 +217,14 @@ func (n *Node) run(ctx context.Context, opts Options) error {
 	parts.Wait()
 	n.log.Info("node stopped")
 	return errors.Join(err, n.close())
+}
+
+// epochName names the epoch in force for logs.
+func (n *Node) epochName() string {
+	if n.joiner != nil {
+		return "not known yet"
+	}
+	return n.core.Epoch().ID.String()
 }
 
 // watch looks after the loop and says once a minute when it has no peers.

@@ -54,6 +54,7 @@ type setup struct {
 	seed                             string
 	limit                            int
 	existing                         bool
+	roster                           []string // of the file; nil means a, b and c
 }
 
 func (s setup) yaml() string {
@@ -70,6 +71,9 @@ func (s setup) yaml() string {
 	if s.existing {
 		st = "existing"
 	}
+	if s.roster == nil {
+		s.roster = []string{"a", "b", "c"}
+	}
 	backends := ""
 	if s.backend != "" {
 		backends = fmt.Sprintf("backends: [{url: %q}],", s.backend)
@@ -79,7 +83,7 @@ cluster: {name: %s, state: %s, data_dir: %q}
 node: {name: %s}
 gossip: {listen: %s, seeds: [%q], keys: [%q], profile: local, tick: 100ms, term: 1s}
 admin: {listen: "127.0.0.1:0"}
-nodes: [{name: a, weight: 1}, {name: b, weight: 1}, {name: c, weight: 1}]
+nodes: [{name: %s, weight: 1}]
 budgets:
   - name: origin
     limit: %d/s
@@ -87,7 +91,8 @@ budgets:
 listeners:
   - {name: edge, listen: "127.0.0.1:0", %s check: {enabled: true}, default: {budget: origin, class: low},
      rules: [{match: {path: "/high*"}, budget: origin, class: high}]}
-`, def(s.cluster, "test"), st, s.dir, s.name, def(s.gossip, "127.0.0.1:0"), def(s.seed, "127.0.0.1:1"), def(s.key, testKey), s.limit, backends)
+`, def(s.cluster, "test"), st, s.dir, s.name, def(s.gossip, "127.0.0.1:0"), def(s.seed, "127.0.0.1:1"), def(s.key, testKey),
+		strings.Join(s.roster, ", weight: 1}, {name: "), s.limit, backends)
 }
 
 // begin starts a node and waits until it listens.
@@ -346,24 +351,6 @@ func TestASecondProcessOfTheSameNameIsKeptOut(t *testing.T) {
 	err = Run(context.Background(), cfg, Options{Log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, state.ErrLocked) {
 		t.Errorf("second start: %v, want ErrLocked", err)
-	}
-}
-
-func TestOtherBudgetsThanStoredAreRefusedWithTheMend(t *testing.T) {
-	dir := t.TempDir()
-	a := begin(t, setup{name: "a", dir: dir})
-	eventually(t, "state is on disk", func() bool {
-		found, _ := filepath.Glob(filepath.Join(dir, "state.json"))
-		return len(found) == 1
-	})
-	a.end()
-	cfg, err := config.Parse("a", []byte(setup{name: "a", dir: dir, limit: 9999}.yaml()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Run(context.Background(), cfg, Options{Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "--bootstrap") {
-		t.Errorf("start with other budgets: %v, want an error that names the mend", err)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestAStartThatFailsNamesTheFieldAndTheMend(t *testing.T) {
 }
 
 func TestTheLogSaysWhenReadinessChangesAndWhy(t *testing.T) {
-	a := begin(t, setup{name: "a", dir: t.TempDir(), existing: true})
+	a := begin(t, setup{name: "a", dir: t.TempDir()})
 	eventually(t, "the log says why the node is not ready", func() bool {
 		return strings.Contains(a.logged.String(), `msg=readiness ready=false reason="quarantine after the start`)
 	})

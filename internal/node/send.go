@@ -35,7 +35,7 @@ func (s sender) each(send func(name string)) {
 		return
 	}
 	for _, m := range s.n.gossip.Members() {
-		if m.Refused == "" && (m.State == gossip.Alive || m.State == gossip.Suspect) {
+		if m.Refused == "" && !m.Provisional && (m.State == gossip.Alive || m.State == gossip.Suspect) {
 			send(m.Name)
 		}
 	}

@@ -45,6 +45,10 @@ func (n *Node) snapshot(now int64) {
 		Version: report.Epoch.Version, Hash: fmt.Sprintf("%016x", report.Epoch.Hash),
 		Fingerprint: fmt.Sprintf("%016x", c.Epoch().Root), Acked: report.Acked, Active: report.Active == report.Epoch,
 	}
+	s.Provisional, s.Member, s.FileDiffers = n.joiner != nil, n.joiner == nil && c.Position() >= 0, n.fileDiffers()
+	if s.Provisional {
+		s.Epoch = api.Epoch{} // that of the file is not in force
+	}
 	s.Ready, s.Reason = n.readiness(&report, s.Join)
 	n.members(now, s, &report)
 	for _, b := range c.Budgets() {
@@ -56,7 +60,7 @@ func (n *Node) snapshot(now int64) {
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (n *Node) join() api.JoinState {
-	if len(n.cfg.Nodes) == 1 {
+	if n.joiner == nil && len(n.core.Epoch().Roster) == 1 {
 		return api.Alone
 	}
 	switch n.gossip.Joined().State {
@@ -73,6 +77,10 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 	switch {
 	case n.leaving.Load():
 		return false, "leaving: requests under way are drained, new ones should go elsewhere"
+	case n.joiner != nil:
+		return false, n.joiner.reason()
+	case n.core.Position() < 0:
+		return false, "not a member yet: the epoch in force does not list this node, so it enforces 0; add it to nodes and put that in force at a member: subak apply"
 	case l.Superseded:
 		return false, "another process of this name was seen; starting a new life"
 	case l.Quarantine > 0:
@@ -173,7 +181,7 @@ func (n *Node) members(now int64, s *api.Status, l *ledger.Status) {
 }
 
 func (n *Node) fromGossip(x *api.Member, g gossip.Member) {
-	x.Gossip, x.Address, x.Refused = g.State.String(), g.Addr, g.Refused
+	x.Gossip, x.Address, x.Refused, x.Provisional = g.State.String(), g.Addr, g.Refused, g.Provisional
 	if ms, ok := n.gossip.RTTMillis(g.Name); ok {
 		x.RTTMillis = ms
 	}
@@ -181,6 +189,15 @@ func (n *Node) fromGossip(x *api.Member, g gossip.Member) {
 
 // units converts a rate for people.
 func units(r allocator.Rate) float64 { return float64(r) / float64(allocator.Unit) }
+
+// ownCell is this node's entry of a table by class and roster position; a node
+// outside the roster has none.
+func ownCell(table []allocator.Rate, position, class, nodes int) allocator.Rate {
+	if position < 0 {
+		return 0
+	}
+	return table[class*nodes+position]
+}
 
 func modeName(m allocator.Mode) string {
 	if m == allocator.Paper {
@@ -194,7 +211,7 @@ func (n *Node) budgetStatus(now int64, b *core.Budget, l *ledger.Status) api.Bud
 	s := api.Budget{
 		Name: b.Name, Unit: b.Doc.Unit, Limit: units(b.Doc.Spec.Budget), BurstSeconds: b.Doc.Burst.Seconds(),
 		Mode: modeName(b.Doc.Spec.Mode), Shadow: b.Doc.Shadow, Base: units(led.Base), Ceiling: units(led.Ceiling),
-		Target: units(b.Total[n.core.Position()]), Lent: units(led.Lent), Borrow: units(led.Borrowed),
+		Target: units(ownCell(b.Total, n.core.Position(), 0, 1)), Lent: units(led.Lent), Borrow: units(led.Borrowed),
 		Loans: []api.Loan{},
 	}
 	shares := make([]allocator.Rate, b.Classes())
@@ -203,7 +220,7 @@ func (n *Node) budgetStatus(now int64, b *core.Budget, l *ledger.Status) api.Bud
 	b.Limiter.Counts(counts)
 	nodes := len(b.Total)
 	for k, c := range b.Doc.Spec.Classes {
-		demand, target := b.Demand[k], b.Target[k*nodes+n.core.Position()]
+		demand, target := b.Demand[k], ownCell(b.Target, n.core.Position(), k, nodes)
 		s.Classes = append(s.Classes, api.Class{
 			Name: c.Name, Reservation: units(c.Reservation), Demand: units(demand), Target: units(target), Share: units(shares[k]),
 			Offered: uint64(counts[k].Offered), Admitted: uint64(counts[k].Admitted), Refused: uint64(counts[k].Refused),

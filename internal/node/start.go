@@ -1,0 +1,169 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"subak/allocator/ledger"
+	"subak/internal/config"
+	"subak/internal/core"
+	"subak/internal/epoch"
+	"subak/internal/state"
+)
+
+// How a node begins. What it remembers wins over its file: the file says what the
+// operator last wrote here, the memory what the cluster agreed on. Without memory
+// the file counts only on the operator's word that there is no cluster yet;
+// else the node asks (join.go).
+
+// openCore reads the durable state and builds the deciding part.
+func (n *Node) openCore() error {
+	n.doc = document(n.cfg)
+	n.doc.Canonical()
+	stored, err := n.openState()
+	if err != nil {
+		return err
+	}
+	n.watchdog.stallMax = max(time.Second, 5*n.cfg.Gossip.Tick)
+	n.watchdog.beat(n.clock.Now())
+	dir := ledger.NewDirectory()
+	if stored != nil {
+		r, err := epoch.Load(stored, dir)
+		switch {
+		case err == nil:
+			return n.begin(dir, r.Epoch, r.Doc, stored, sender{n})
+		case errors.Is(err, epoch.ErrNewer):
+			return fault("cluster.data_dir", err, "start the version that wrote it, or a later one")
+		}
+		n.log.Error("starting without memory: the stored epoch cannot be read", "err", err)
+	}
+	doc := n.doc.Clone() // the core keeps it
+	e, err := epoch.Root(doc, dir)
+	if err != nil {
+		return err
+	}
+	if n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single {
+		return n.begin(dir, e, doc, nil, sender{n})
+	}
+	n.joiner = newJoiner(n.cfg.Cluster.Name)
+	return n.begin(dir, e, doc, nil, mute{}) // for limiters that admit nothing, and to show
+}
+
+// begin makes the core of a life under epoch e and puts it in force.
+func (n *Node) begin(dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document, stored *ledger.Stored, out core.Outbox) error {
+	var floor uint64
+	if stored != nil {
+		floor = stored.Incarnation
+	}
+	inc, err := newIncarnation(floor)
+	if err != nil {
+		return err
+	}
+	tick := n.cfg.Gossip.Tick
+	first := (n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single) && n.joiner == nil
+	c, err := core.New(core.Config{
+		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
+		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
+		Bootstrap: first, Durable: n.state != nil, Stored: stored,
+		NewLife: newIncarnation, LargestCost: largestCosts(n.cfg), CountDrop: n.drops.count,
+	}, out, dir, e, doc, n.clock.Now())
+	if err != nil {
+		return err
+	}
+	n.core = c
+	n.putInForce()
+	if n.joiner == nil {
+		n.warnOfFile()
+	}
+	return nil
+}
+
+// adopt ends the provisional part of a life: the answer of the peers is what this
+// node works under, without memory of its own.
+func (n *Node) adopt(answer *epoch.Record, dir *ledger.Directory) error {
+	before, j := n.core, n.joiner
+	n.joiner = nil
+	if err := n.begin(dir, answer.Epoch, answer.Doc, nil, sender{n}); err != nil {
+		n.joiner = j
+		return err
+	}
+	n.renewGates()
+	if before.Frozen() {
+		n.core.Freeze(n.clock.Now(), wallMillis(), true)
+	}
+	n.gossip.SetFingerprint(answer.Epoch.Root)
+	n.log.Info("joined: the cluster told the epoch in force", "epoch", answer.Epoch.ID.String(), "lineage", fmt.Sprintf("%016x", answer.Epoch.Root))
+	return nil
+}
+
+// openState locks the data directory and reads what it remembers. A damaged
+// file means a start without memory.
+func (n *Node) openState() (*ledger.Stored, error) {
+	if n.cfg.Cluster.DataDir == "" {
+		n.log.Warn("no cluster.data_dir: a restart of this node will not remember its base")
+		return nil, nil
+	}
+	dir, err := state.Open(n.cfg.Cluster.DataDir, n.cfg.Cluster.Name, n.cfg.Node.Name)
+	if err != nil {
+		return nil, stateFault(err)
+	}
+	n.state = dir
+	var stored ledger.Stored
+	found, err := dir.Load(&stored)
+	switch {
+	case errors.Is(err, state.ErrTorn):
+		n.log.Error("starting without memory; the base comes back when a peer vouches for this node", "err", err)
+		return nil, nil
+	case err != nil:
+		return nil, stateFault(err)
+	case !found:
+		return nil, nil
+	}
+	return &stored, nil
+}
+
+// fileDiffers says in words what the file would change in the epoch that this
+// node works under: on the loop, or before it runs.
+func (n *Node) fileDiffers() (words []string) {
+	if n.joiner != nil {
+		return nil // unknown yet
+	}
+	for _, d := range epoch.Diff(n.core.Document(), n.doc) {
+		words = append(words, d.String())
+	}
+	return words
+}
+
+// warnOfFile says once that the file is not what is in force.
+func (n *Node) warnOfFile() {
+	const shown = 5
+	words := n.fileDiffers()
+	if len(words) == 0 {
+		return
+	}
+	if more := len(words) - shown; more > 0 {
+		words = append(words[:shown], fmt.Sprintf("and %d more", more))
+	}
+	n.log.Warn("the file differs from the epoch in force, which counts; `subak apply -f FILE` or SIGHUP puts the file in force",
+		"epoch", n.core.Epoch().ID.String(), "differs", strings.Join(words, "; "))
+}
+
+// newIncarnation returns an incarnation above floor that no process of this name
+// had or will have (assumption A3).
+func newIncarnation(floor uint64) (uint64, error) {
+	return ledger.IncarnationAbove(floor, uint64(time.Now().UnixMilli()), rand.Uint32())
+}
+
+func largestCosts(cfg *config.Config) map[string]int64 {
+	costs := map[string]int64{}
+	for _, l := range cfg.Listeners {
+		for _, r := range l.Rules {
+			costs[r.Budget] = max(costs[r.Budget], r.Cost)
+		}
+	}
+	return costs
+}
