@@ -111,9 +111,7 @@ type Core struct {
 	probed                      int64 // when the disk was tried last, lease clock
 	drift                       *drift.Detector
 	trails                      []trail // by NodeID
-	// packets holds the newest row of every node as it arrived, for push/pull.
-	// Bounded by the roster.
-	packets map[ledger.NodeID][]byte
+	traffic                     traffic
 }
 
 // Budget is one budget's working state. What is exported may be read by the
@@ -159,11 +157,12 @@ func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *ep
 	c := &Core{
 		cfg: cfg, out: out, dir: dir, self: self, pos: e.Position(self), epoch: e, doc: doc, tickDue: cfg.FirstTick,
 		lineage: newLineage(rec), drift: drift.New(cfg.EpsPPM),
-		packets: map[ledger.NodeID][]byte{}, asked: map[uint64]int64{}, lag: map[ledger.NodeID]lag{},
+		traffic: newTraffic(), asked: map[uint64]int64{}, lag: map[ledger.NodeID]lag{},
 	}
 	vectors := wire.NewVectors()
 	c.enc = wire.NewEncoder(e.Root, dir, vectors)
 	c.dec = wire.NewDecoder(e.Root, dir, vectors, c.lineage.epoch)
+	c.dec.SetMerged(func(id ledger.NodeID) *ledger.Row { return c.led.PeerRow(id) })
 	c.led, err = ledger.New(ledger.Config{
 		Self: self, Inc: cfg.Inc, Term: cfg.Term, Live: cfg.Live, EpsPPM: cfg.EpsPPM, Guard: cfg.Guard,
 		Bootstrap: cfg.Bootstrap && c.pos >= 0, Doubt: len(e.Roster) > 1, Durable: cfg.Durable, Stored: cfg.Stored, Directory: dir,

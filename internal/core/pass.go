@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"subak/allocator/ledger"
-	"subak/gossip/wire"
 )
 
 // sampleEvery is the time between two readings of the meters: four to a tick of
@@ -145,14 +144,5 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 		c.cfg.CountDrop("state-not-saved")
 		return
 	}
-	packet, extra, err := c.enc.Row(row, c.lineage.epoch(row.Epoch))
-	if packet == nil {
-		c.cfg.CountDrop("row-" + wire.ReasonOf(err).String())
-		return
-	}
-	for _, p := range extra {
-		c.out.Spread(p)
-	}
-	c.packets[c.self] = append(c.packets[c.self][:0], packet...)
-	c.out.Publish(packet, changed)
+	c.emit(now, row, c.lineage.epoch(row.Epoch), changed)
 }

@@ -22,13 +22,17 @@ const (
 func (c *Core) Receive(now int64, from string, packet []byte) {
 	m, err := c.dec.Decode(packet)
 	if err != nil {
-		c.cfg.CountDrop(wire.ReasonOf(err).String())
-		c.askFor(now, from, err)
+		if wire.ReasonOf(err) != wire.ReasonStale {
+			c.cfg.CountDrop(wire.ReasonOf(err).String())
+			c.askFor(now, from, packet, err)
+		}
 		return
 	}
 	switch m.Kind {
-	case wire.KindRow:
+	case wire.KindRow, wire.KindDelta, wire.KindCopy:
 		c.merge(now, m.Row, packet)
+	case wire.KindRowWanted:
+		c.repair(now, from, m.Inc, m.Have)
 	case wire.KindVectorWanted:
 		c.answer(now, from, c.enc.Vector(m.Digest))
 	case wire.KindEpochWanted:
@@ -54,12 +58,13 @@ func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
 	}
 	switch outcome := c.led.Merge(now, row); outcome {
 	case ledger.Applied:
-		c.packets[row.Node] = slices.Clone(packet)
+		c.keep(now, row, packet)
 		c.compare(now, row)
 		c.observe(now, row)
 		if underWay && c.led.HeldFrom(row.Node) < held {
 			c.urgent = true // the lender cannot acknowledge before it hears this
 		}
+		c.release(now, row)
 	case ledger.Stale:
 	case ledger.OwnNameHigher:
 		c.beginAgain(now)
@@ -83,10 +88,13 @@ func (c *Core) beginAgain(now int64) {
 }
 
 // askFor asks for what a packet needed to be read.
-func (c *Core) askFor(now int64, from string, err error) {
+func (c *Core) askFor(now int64, from string, packet []byte, err error) {
+	var lost *wire.LostBaseError
 	var vector *wire.UnknownVectorError
 	var unknown *wire.UnknownEpochError
 	switch {
+	case errors.As(err, &lost):
+		c.lost(now, packet, lost)
 	case errors.As(err, &vector):
 		if c.mayAsk(now, vector.Digest, askGap) {
 			c.sendTo(from, c.enc.VectorWanted(vector.Digest))
@@ -152,20 +160,6 @@ func (c *Core) sendTo(name string, packet []byte) {
 	if err := c.out.SendTo(name, slices.Clone(packet)); err != nil {
 		c.cfg.CountDrop("not-sent")
 	}
-}
-
-// State is what push/pull hands out: the newest row of every node.
-func (c *Core) State() []byte {
-	var blob []byte
-	for _, p := range c.packets {
-		longer, err := wire.AppendState(blob, p)
-		if err != nil {
-			c.cfg.CountDrop("state-too-large")
-			continue
-		}
-		blob = longer
-	}
-	return blob
 }
 
 // ReceiveState takes a push/pull blob apart.

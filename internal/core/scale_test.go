@@ -29,8 +29,13 @@ func TestMoreBudgetsThanFitOneDatagramAreShared(t *testing.T) {
 	w := newWorld(t, 30, manyBudgets(200))
 	w.start()
 	busy := w.hosts[2]
-	largest := 0
-	w.hosts[0].seen = func(packet []byte) { largest = max(largest, len(packet)) }
+	largest, deltas := 0, 0
+	w.hosts[0].seen = func(packet []byte) {
+		largest = max(largest, len(packet))
+		if h, err := wire.Peek(packet); err == nil && h.Kind == wire.KindDelta {
+			deltas++
+		}
+	}
 	wanted := []int{0, 99, 199}
 	flood := func() {
 		for _, b := range wanted {
@@ -54,8 +59,11 @@ func TestMoreBudgetsThanFitOneDatagramAreShared(t *testing.T) {
 			t.Errorf("%s: %d rows did not fit", h.name, n)
 		}
 	}
-	if largest <= wire.MaxPacket {
-		t.Errorf("the largest row has %d bytes, which a datagram holds: the test does not test", largest)
+	if largest > wire.MaxDelta {
+		t.Errorf("a packet has %d bytes, although few budgets change", largest)
+	}
+	if deltas == 0 {
+		t.Error("no row went as a delta: the test does not test")
 	}
 	busy.kill()
 	busy.start(false)

@@ -1,0 +1,13 @@
+package ledger
+
+// Dealing reports whether k and this node lend to one another: loans in use or
+// possibly in use either way, or a release that stands. Their rows are each
+// other's leases and acknowledgements.
+func (l *Ledger) Dealing(k NodeID) bool {
+	for _, b := range l.books {
+		if int(k) < len(b.in) && (b.in[k].amount > 0 || b.caps[k].seq != 0 || len(b.out[k]) > 0) {
+			return true
+		}
+	}
+	return false
+}
