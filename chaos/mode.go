@@ -30,12 +30,23 @@ const (
 	modeCount
 )
 
-var modeNames = [modeCount]string{"plain", "no-release", "no-durable", "fast-quarantine", "majority-proof", "forced-removal", "mixed-versions"}
-
 // String returns the mode's name on the command line.
 func (m Mode) String() string {
-	if m < modeCount {
-		return modeNames[m]
+	switch m {
+	case Plain:
+		return "plain"
+	case NoRelease:
+		return "no-release"
+	case NoDurable:
+		return "no-durable"
+	case FastQuarantine:
+		return "fast-quarantine"
+	case MajorityProof:
+		return "majority-proof"
+	case ForcedRemoval:
+		return "forced-removal"
+	case MixedVersions:
+		return "mixed-versions"
 	}
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }
@@ -51,12 +62,14 @@ func Modes() []Mode {
 
 // ParseMode reads a mode's name.
 func ParseMode(s string) (Mode, error) {
+	var names []string
 	for _, m := range Modes() {
 		if m.String() == s {
 			return m, nil
 		}
+		names = append(names, m.String())
 	}
-	return 0, fmt.Errorf("mode %q is none of %s", s, strings.Join(modeNames[:], ", "))
+	return 0, fmt.Errorf("mode %q is none of %s", s, strings.Join(names, ", "))
 }
 
 // ModeOf is the mode of a seed in a campaign over all modes: they take turns.

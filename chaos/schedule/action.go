@@ -60,8 +60,50 @@ const (
 	kindCount
 )
 
-var kindNames = [kindCount]string{"publish", "deliver", "pass", "wake", "control", "demand", "skew", "pause", "resume",
-	"watchdog", "crash", "hang", "lose", "start", "amnesia", "edit", "freeze", "thaw", "heal"}
+// String returns the word for k in a schedule.
+func (k Kind) String() string {
+	switch k {
+	case Publish:
+		return "publish"
+	case Deliver:
+		return "deliver"
+	case Pass:
+		return "pass"
+	case Wake:
+		return "wake"
+	case Control:
+		return "control"
+	case Demand:
+		return "demand"
+	case Skew:
+		return "skew"
+	case Pause:
+		return "pause"
+	case Resume:
+		return "resume"
+	case Watchdog:
+		return "watchdog"
+	case Crash:
+		return "crash"
+	case Hang:
+		return "hang"
+	case Lose:
+		return "lose"
+	case Start:
+		return "start"
+	case Amnesia:
+		return "amnesia"
+	case Edit:
+		return "edit"
+	case Freeze:
+		return "freeze"
+	case Thaw:
+		return "thaw"
+	case Heal:
+		return "heal"
+	}
+	return "unknown"
+}
 
 // Flags of Publish.
 const (
@@ -96,7 +138,8 @@ type Action struct {
 	Arg  int64
 	Kind Kind
 	Node uint8
-	// Then is how a row is delivered: a sum of the flags below.
+	// Then is how a row is delivered, a sum of the flags below; or which name, less
+	// one, an edit takes in.
 	Then uint8
 }
 
@@ -110,7 +153,7 @@ const (
 
 // String returns the action as one line: ID, kind, node, ref, arg, then.
 func (a Action) String() string {
-	return fmt.Sprintf("%d %s n%d %d %d %d", a.ID, kindNames[a.Kind], a.Node, a.Ref, a.Arg, a.Then)
+	return fmt.Sprintf("%d %s n%d %d %d %d", a.ID, a.Kind, a.Node, a.Ref, a.Arg, a.Then)
 }
 
 // Format returns a schedule as text, one action a line.
@@ -146,21 +189,16 @@ func parseAction(line string) (a Action, err error) {
 	if len(f) != 6 {
 		return a, errors.New("not six fields")
 	}
-	kind := -1
-	for k, name := range kindNames {
-		if f[1] == name {
-			kind = k
+	for a.Kind.String() != f[1] {
+		if a.Kind++; a.Kind == kindCount {
+			return a, errors.New("unknown kind")
 		}
-	}
-	if kind < 0 {
-		return a, errors.New("unknown kind")
 	}
 	number := func(s string, bits int) int64 {
 		v, e := strconv.ParseInt(s, 10, bits)
 		err = errors.Join(err, e)
 		return v
 	}
-	a.Kind = Kind(kind)
 	a.ID = int32(number(f[0], 32))
 	a.Node = uint8(number(strings.TrimPrefix(f[2], "n"), 8))
 	a.Ref = int32(number(f[3], 32))

@@ -18,7 +18,7 @@ type recipe struct {
 
 func someRate(rng *chaos.Rand) allocator.Rate { return allocator.Rate(12+rng.IntN(50)) * 1000 }
 
-var budgetNames = [maxBudgets]string{"b0", "b1", "b2", "b3", "b4"}
+func budgetName(u int) string { return "b0b1b2b3b4"[2*u : 2*u+2] }
 
 // makeEpoch makes a child of parent, or the first epoch, by action id.
 func (w *world) makeEpoch(rng *chaos.Rand, id int32, parent *ledger.Epoch, r recipe) *ledger.Epoch {
@@ -48,7 +48,7 @@ func (w *world) makeEpoch(rng *chaos.Rand, id int32, parent *ledger.Epoch, r rec
 	}
 	for u := range w.budgets {
 		if r.limits[u] > 0 {
-			e.Budgets = append(e.Budgets, ledger.BudgetBase{Name: budgetNames[u], Classes: r.classes[u], Base: bases(rng, r.limits[u], len(e.Roster), heir)})
+			e.Budgets = append(e.Budgets, ledger.BudgetBase{Name: budgetName(u), Classes: r.classes[u], Base: bases(rng, r.limits[u], len(e.Roster), heir)})
 		}
 	}
 	w.list = append(w.list, edition{id, e})
@@ -124,6 +124,9 @@ func (w *world) edit(a Action, p *process) {
 	}
 	rng := chaos.NewRand(uint64(a.Arg))
 	r := w.change(&rng, a.Ref, p, parent)
+	if a.Then > 0 && int(a.Then) <= w.nodes {
+		r.members |= 1 << (a.Then - 1)
+	}
 	if r.members == 0 {
 		return
 	}

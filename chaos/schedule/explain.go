@@ -119,7 +119,7 @@ func (w *world) tellAction(a Action) {
 	if !w.telling {
 		return
 	}
-	what := kindNames[a.Kind]
+	what := a.Kind.String()
 	switch a.Kind {
 	case Pass:
 		what = "" // the clock of the next line shows it

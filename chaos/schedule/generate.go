@@ -134,6 +134,8 @@ func (w *world) turn(h Habit) {
 		w.lapse(n)
 	case oblivions:
 		w.oblivion(n)
+	case comebacks:
+		w.comeback(n)
 	case shuffles:
 		w.shuffle()
 	case replaces:
@@ -409,10 +411,11 @@ func (w *world) aftermath() {
 	}
 }
 
-func (w *world) editBy(n uint8) { w.editWith(n, 0) }
+func (w *world) editBy(n uint8) { w.editWith(n, 0, 0) }
 
-// editWith lets the operator edit at n, at least in the given ways.
-func (w *world) editWith(n uint8, flags int32) {
+// editWith lets the operator edit at n, at least in the given ways; joiner-1
+// joins, 0 is nobody in particular.
+func (w *world) editWith(n uint8, flags int32, joiner uint8) {
 	flag := func(percent int, f int32) {
 		if w.rng.Chance(percent) {
 			flags |= f
@@ -424,7 +427,7 @@ func (w *world) editWith(n uint8, flags int32) {
 	flag(50, DropForced)
 	flag(30, OnTop)
 	flag(w.habit.heavy, Heavy)
-	w.do(Action{Kind: Edit, Node: n, Ref: flags, Arg: int64(w.rng.Uint64() >> 1)})
+	w.do(Action{Kind: Edit, Node: n, Ref: flags, Arg: int64(w.rng.Uint64() >> 1), Then: joiner})
 }
 
 // operators edit at one node, or at two at once.

@@ -30,14 +30,11 @@ const (
 	widows                 // a lender dies with its loans in use, and an operator acts
 	lapses                 // an acknowledged edit is forgotten
 	oblivions              // nearly all forget the epoch in force
+	comebacks              // a forced-out name is taken in again
 	replaces               // a process that hangs is replaced by another of its name
 
 	habitCount
 )
-
-var habitNames = [habitCount]string{"publishes", "rounds", "delivers", "waits", "waits-long", "wakes", "demands", "rewires",
-	"skews", "pauses", "freezes", "crashes", "bounces", "edits", "echoes", "replays", "amnesias", "loses", "scenes", "shuffles",
-	"races", "widows", "lapses", "oblivions", "replaces"}
 
 // Profile is how an adversary behaves. Weights are relative to one another.
 // Lists are choices of which a seed takes one; a choice listed twice is twice as
@@ -182,7 +179,7 @@ func Profiles() []Profile {
 		// Edits that race, restarts around them, and deaths of lenders.
 		b.with("plots", 25, func(p *Profile) {
 			w := &p.Weights
-			w[races], w[widows], w[lapses], w[rounds] = 12, 12, 6, 20
+			w[races], w[widows], w[lapses], w[comebacks], w[rounds] = 12, 12, 4, 6, 20
 			w[publishes], w[delivers] = 100, 150
 			p.Nodes = []int{3, 4, 5, 5, 6}
 			p.Members = []int{66, 80, 100}

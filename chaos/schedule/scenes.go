@@ -1,6 +1,9 @@
 package schedule
 
-import "subak/chaos"
+import (
+	"subak/allocator/ledger"
+	"subak/chaos"
+)
 
 // Scenes are short plays of several steps. Odd interplay comes up in them by the
 // dozen that single random steps bring about once in a million; who does what to
@@ -112,33 +115,94 @@ func (w *world) scene() {
 	}
 }
 
+// outsider returns a name that is not a member, plus one; 0 if there is none.
+func (w *world) outsider(not uint8) uint8 {
+	at := w.rng.IntN(w.nodes)
+	for range w.nodes {
+		if w.greatest.Position(ledger.NodeID(at)) < 0 && uint8(at+1) != not {
+			return uint8(at + 1)
+		}
+		at = (at + 1) % w.nodes
+	}
+	return 0
+}
+
 // race: two edits one after the other, of which each is heard in full by few: a
 // joiner, or whoever comes first, may activate the one while others go on to the
 // other.
 func (w *world) race() {
 	all := w.everybody()
 	w.calmDown()
-	late := uint64(1) << w.rng.IntN(w.nodes) // hears nothing of the first edit, or of the second
+	one := w.outsider(0)
+	two := w.outsider(one)
+	pickFirst := func(joiner uint8) uint64 {
+		if joiner > 0 && w.rng.IntN(3) > 0 {
+			return 1 << (joiner - 1)
+		}
+		return 1 << w.rng.IntN(w.nodes)
+	}
+	first, second := pickFirst(one), pickFirst(two)
 	for turn := range 2 {
 		p := w.anyone()
 		if p == nil {
 			return
 		}
-		w.editWith(uint8(p.name), Heavy|chaos.Pick[int32](&w.rng, Roster, Roster, 0))
-		first := uint64(1) << w.rng.IntN(w.nodes)
-		hearers := all &^ late
+		joiner, deaf, only := one, second, first
+		flags := int32(Heavy)
 		if turn == 1 {
-			first, hearers = late, all&^chaos.Pick(&w.rng, first, w.some())
+			joiner, deaf, only = two, chaos.Pick(&w.rng, first, first, w.some()), second
+			flags |= chaos.Pick[int32](&w.rng, OnTop, 0)
 		}
-		w.chat(all, hearers)
 		if w.rng.IntN(3) == 0 {
-			w.chat(hearers, hearers)
+			joiner, flags = 0, flags|Roster
 		}
-		w.chat(all, first)
+		w.editWith(uint8(p.name), flags, joiner)
+		hearers := all &^ deaf
+		w.chat(hearers, hearers)
+		w.chat(hearers, only)
 		if w.rng.IntN(2) == 0 {
-			w.chat(all, first)
+			w.chat(hearers|only, hearers|only)
+			w.chat(hearers|only, only)
 		}
 	}
+	w.chat(all, all)
+}
+
+// comeback: a forced-out name is taken in again by those who know, and comes
+// back with its memory, while the one who has its base has not heard of that.
+func (w *world) comeback(n uint8) {
+	all, self := w.everybody(), uint64(1)<<n
+	if w.spoils(n) {
+		return
+	}
+	w.calmDown()
+	w.do(Action{Kind: Crash, Node: n})
+	heir := w.anyone()
+	if heir == nil {
+		return
+	}
+	w.editWith(uint8(heir.name), ForceOut|chaos.Pick[int32](&w.rng, Heavy, 0), 0)
+	w.chat(all, all)
+	w.outlast()
+	w.chat(all, all)
+	w.chat(all, all)
+	if w.rng.IntN(3) == 0 {
+		w.startAgain(n)
+	}
+	deaf := uint64(1) << w.rng.IntN(w.nodes) &^ self
+	if q := w.anyone(); q != nil {
+		w.editWith(uint8(q.name), chaos.Pick[int32](&w.rng, Heavy, 0), n+1)
+	}
+	w.chat(all&^deaf, all&^deaf)
+	if w.procs[n] == nil {
+		w.startAgain(n)
+	}
+	for range 3 {
+		w.chat(all&^deaf, all&^deaf)
+	}
+	w.outlast()
+	w.chat(all&^deaf, all&^deaf)
+	w.chat(all&^deaf, all&^deaf)
 	w.chat(all, all)
 }
 
@@ -174,12 +238,15 @@ func (w *world) widow(n uint8) {
 			w.chat(all, all&^hidden)
 		}
 	}
-	w.editWith(uint8(editor.name), Heavy|chaos.Pick[int32](&w.rng, ForceOut, ForceOut, 0))
+	w.editWith(uint8(editor.name), Heavy|chaos.Pick[int32](&w.rng, ForceOut, ForceOut, 0), 0)
 	deaf := chaos.Pick(&w.rng, dead, 0) // does not hear of the edit
+	apart := hidden != 0 && w.rng.IntN(2) == 0
 	for range 2 + w.rng.IntN(2) {
-		w.chat(all&^deaf, all&^deaf)
-		if hidden != 0 {
+		if apart { // the new life hears all, and the hidden one hears all but it
+			w.chat(all&^dead, all)
 			w.chat(dead, all&^hidden)
+		} else {
+			w.chat(all&^deaf, all&^deaf)
 		}
 	}
 	if w.rng.IntN(3) == 0 {
@@ -200,7 +267,7 @@ func (w *world) lapse(n uint8) {
 	w.calmDown()
 	editor := uint64(1) << p.name
 	old := w.lastOf(uint8(p.name))
-	w.editWith(uint8(p.name), Heavy)
+	w.editWith(uint8(p.name), Heavy, 0)
 	w.chat(editor, self)
 	w.chat(self, editor)
 	w.do(Action{Kind: Crash, Node: n})
@@ -244,7 +311,7 @@ func (w *world) oblivion(n uint8) {
 	before := w.greatest
 	w.calmDown()
 	old := w.lastOf(n)
-	w.editWith(n, Heavy)
+	w.editWith(n, Heavy, 0)
 	w.chat(all, all)
 	w.chat(all, all)
 	w.chat(all, all)
