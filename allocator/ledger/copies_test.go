@@ -151,6 +151,7 @@ func TestACopyEndsTheQuarantineEarly(t *testing.T) {
 	f.lendToB(4)
 	s := store(t, f.l)
 	g := startFixture(t, func(c *Config) { c.Inc, c.Stored, c.Durable = incA+1, s, true }, f.dir, f.epoch)
+	g.confirm(c, incC, 8, g.epoch)
 	seq := g.publish().Seq
 	if !g.l.quarantine {
 		t.Fatal("no quarantine: the test does not test")

@@ -132,7 +132,8 @@ type Ledger struct {
 	startedAt  int64
 	quarTerm   time.Duration // longest term that a loan of the former life may have
 	// formerLent are the names that the former life may have lent to, known
-	// only from disk. Valid while shortcut is true.
+	// only from disk. Valid while shortcut is true: a peer confirmed that the
+	// memory is no old copy.
 	formerLent []NodeID
 	shortcut   bool
 

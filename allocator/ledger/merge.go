@@ -86,6 +86,7 @@ func (l *Ledger) Merge(now int64, r *Row) Outcome {
 	if !y.fits(r, l.cfg.Directory.Len()) {
 		return Malformed
 	}
+	l.confirm(r.heardOf(l.cfg.Self))
 	p.row, p.layout, p.at = r, y, now
 	if r.Heard != nil {
 		p.full = r
@@ -113,6 +114,17 @@ func (l *Ledger) mergeOwnName(r *Row) Outcome {
 func (l *Ledger) outdated(inc uint64) bool {
 	s := l.cfg.Stored
 	return s != nil && inc > s.Incarnation && inc < l.inc
+}
+
+// confirm allows the quarantine's shortcut once a peer that knew this name, and
+// had not yet heard of this life, knew of no life that the memory does not know:
+// then the names on disk are all that may hold loans. Whoever heard a later life
+// would have said so instead, or says nothing of former lives any more.
+func (l *Ledger) confirm(h Heard) {
+	s := l.cfg.Stored
+	if l.quarantine && s != nil && l.cfg.Durable && !s.LentUnknown && l.cur.ID == s.Epoch && h.Inc != 0 && h.Inc <= s.Incarnation {
+		l.shortcut = true
+	}
 }
 
 // supersede stops this life: no own part, no loans, no rows.

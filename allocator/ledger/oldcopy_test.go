@@ -69,10 +69,41 @@ func TestTheLifeThatTheMemoryIsOfIsNoLaterOne(t *testing.T) {
 	}
 }
 
+// confirm merges a row of a peer that had heard the life that the memory is of,
+// and not yet this one.
+func (f *fixture) confirm(from NodeID, inc, seq uint64, ep *Epoch) {
+	f.Helper()
+	r := f.row(from, inc, seq, 0, ep)
+	r.Heard[a] = Heard{f.l.cfg.Stored.Incarnation, 7}
+	f.merge(r)
+}
+
+// An old copy may lack names that a later life lent to.
+func TestTheQuarantineIsNotCutShortBeforeAPeerKnewOfNoLaterLife(t *testing.T) {
+	for name, confirmed := range map[string]bool{"confirmed": true, "nobody tells of former lives": false} {
+		t.Run(name, func(t *testing.T) {
+			f := oldCopy(t)
+			if confirmed {
+				f.confirm(c, incC, 4, f.epoch)
+			}
+			seq := f.publish().Seq
+			f.merge(f.row(b, incB, 5, seq, f.epoch))
+			f.merge(f.row(c, incC, 5, seq, f.epoch))
+			if f.l.quarantine == confirmed {
+				t.Errorf("in quarantine: %v", f.l.quarantine)
+			}
+			if got := f.l.Stored().LentUnknown; got == confirmed {
+				t.Errorf("a restart now would know of every loan: %v", !got)
+			}
+		})
+	}
+}
+
 func TestTheQuarantineIsNotCutShortAfterAnEpochThatTheMemoryDoesNotKnow(t *testing.T) {
 	f := oldCopy(t)
 	next := epochOf(2, f.epoch, map[NodeID]allocator.Rate{a: 10, b: 10, c: 5, d: 5})
 	f.adopt(next)
+	f.confirm(b, incB, 4, next)
 	seq := f.publish().Seq
 	f.merge(f.row(b, incB, 5, seq, next))
 	f.merge(f.row(c, incC, 5, seq, next))

@@ -43,9 +43,11 @@ func (l *Ledger) resume(s *Stored, now int64) {
 	}
 	l.act = s.Active
 	l.recovering = s.Recovering
-	l.shortcut = l.cfg.Durable && !s.LentUnknown
 	l.quarTerm = s.Term
 	l.beginQuarantine(now)
+	if l.aloneConcerned() {
+		l.confirm(Heard{Inc: s.Incarnation}) // there is nobody to ask
+	}
 }
 
 // Restart begins a new life in the same process, without trust in anything that

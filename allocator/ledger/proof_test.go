@@ -209,6 +209,7 @@ func TestTrap27TheShortQuarantineWaitsForTheNamesLentTo(t *testing.T) {
 	e2 := f.child(map[NodeID]allocator.Rate{a: 15, c: 15})
 	s.Epoch, s.Active, s.Wait = e2.ID, e2.ID, []string{"a", "c"}
 	g := startFixture(t, func(c *Config) { c.Inc, c.Stored, c.Durable = incA+1, s, true }, f.dir, e2)
+	g.confirm(c, incC, 4, e2)
 	seq := g.publish().Seq
 	g.merge(g.row(c, incC, 5, seq, e2)) // the whole roster
 	if !g.l.proved {
@@ -228,6 +229,7 @@ func TestTheShortQuarantineNeedsADisk(t *testing.T) {
 	s := store(t, f.l)
 	for _, durable := range []bool{true, false} {
 		g := startFixture(t, func(c *Config) { c.Inc, c.Stored, c.Durable = incA+1, s, durable }, f.dir, f.epoch)
+		g.confirm(b, incB, 4, g.epoch)
 		g.witnessed(g.epoch, 1)
 		if got := g.enforced() > 0; got != durable {
 			t.Errorf("durable %v: base in use at once: %v", durable, got)
