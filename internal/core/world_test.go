@@ -51,6 +51,9 @@ type host struct {
 	owed      []float64           // arrivals not yet drawn
 	drops     map[string]int      // by reason
 	seen      func(packet []byte) // taps what arrives
+	full      bool                // its disk takes nothing
+	ppm       int64               // what its lease clock gains
+	wall      time.Duration       // by how much its wall clock was set wrong
 }
 
 // service counts what was asked for and what was admitted.
@@ -129,12 +132,12 @@ func (h *host) start(bootstrap bool) {
 	cfg := Config{
 		Self: h.name, Inc: h.newInc(0), Tick: testTick, GapMin: 40 * time.Millisecond, Term: 3 * time.Second, Live: 3 * time.Second,
 		EpsPPM: 10_000, Guard: 25 * time.Millisecond, Bootstrap: bootstrap, Durable: !h.noDisk, Stored: h.disk,
-		FirstTick: h.w.now + h.w.rng.Int64N(testTick.Nanoseconds()),
+		FirstTick: h.clock() + h.w.rng.Int64N(testTick.Nanoseconds()),
 		NewLife:   func(floor uint64) (uint64, error) { return h.newInc(floor), nil },
 		CountDrop: func(reason string) { h.drops[reason]++ },
 	}
 	var err error
-	h.core, err = New(cfg, h, dir, e, doc, h.w.now)
+	h.core, err = New(cfg, h, dir, e, doc, h.clock())
 	if err != nil {
 		h.t().Fatal(err)
 	}
@@ -197,7 +200,7 @@ func (h *host) turn(news bool) {
 	if h.stalled {
 		return
 	}
-	h.core.Turn(h.w.now, uint64(h.w.now/1e6)+1, news)
+	h.core.Turn(h.clock(), h.wallMillis(), news)
 }
 
 // arrive decides the requests of a stretch of time, evenly spread.
@@ -213,7 +216,7 @@ func (h *host) arrive(span time.Duration) {
 		h.owed[k] += mean
 		for ; h.owed[k] >= 1; h.owed[k]-- {
 			h.w.served.offered++
-			if h.core.budgets[0].Limiter.Decide(h.w.now, k, 1).OK {
+			if h.core.budgets[0].Limiter.Decide(h.clock(), k, 1).OK {
 				h.w.served.admitted++
 			}
 		}
@@ -241,6 +244,9 @@ func (h *host) SendTo(name string, packet []byte) error {
 }
 
 func (h *host) Save(s ledger.Stored) error {
+	if h.full {
+		return errDiskFull
+	}
 	if !h.noDisk {
 		h.disk = &s
 	}
@@ -265,7 +271,7 @@ func (w *world) carry(from, to *host, packet []byte) {
 		if to.seen != nil {
 			to.seen(packet)
 		}
-		to.core.Receive(w.now, from.name, packet)
+		to.core.Receive(to.clock(), from.name, packet)
 		to.turn(true)
 	})
 }
@@ -344,7 +350,7 @@ func (w *world) activated(h *host) {
 func (h *host) share() allocator.Rate { return h.shareOf(0) }
 
 func (h *host) shareOf(b int) allocator.Rate {
-	return h.core.budgets[b].Limiter.Share(h.w.now, make([]allocator.Rate, 2))
+	return h.core.budgets[b].Limiter.Share(h.clock(), make([]allocator.Rate, 2))
 }
 
 // poisson draws the number of arrivals whose mean is given.
