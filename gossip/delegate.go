@@ -63,7 +63,7 @@ func (g *Gossip) takeRow(f *frame) {
 		}
 	}
 	key, order, ok := g.cfg.Key(f.packet)
-	if !ok {
+	if !ok || f.only {
 		g.enqueue(f, via)
 		return
 	}

@@ -15,6 +15,7 @@ const (
 	frameVersion = 1
 	frameFixed   = 1 + 1 + 8 + 2 + 1
 	frameCopy    = 0x80 // second copy of a row, sent 25 ms after the first
+	frameOnly    = 0x40 // a form of a row for its receiver alone: never relayed, never a duplicate
 	frameKind    = 0x0f
 )
 
@@ -38,18 +39,29 @@ var (
 type frame struct {
 	kind        kind
 	copied      bool // see frameCopy
+	only        bool // see frameOnly
 	fingerprint uint64
-	counter     uint16 // rows only: how many the sender has published, modulo 65536
+	counter     uint16 // rows only: how many the sender has sent to this peer, modulo 65536
 	from        string
 	packet      []byte // aliases the parsed bytes
 }
 
 // encode returns a new slice with the frame.
 func (f *frame) encode() []byte {
-	b := make([]byte, 0, frameFixed+len(f.from)+len(f.packet))
+	return f.append(make([]byte, 0, frameFixed+len(f.from)+len(f.packet)))
+}
+
+// setCounter replaces the counter of an encoded frame.
+func setCounter(b []byte, counter uint16) { binary.BigEndian.PutUint16(b[10:], counter) }
+
+// append appends the frame to b.
+func (f *frame) append(b []byte) []byte {
 	k := byte(f.kind)
 	if f.copied {
 		k |= frameCopy
+	}
+	if f.only {
+		k |= frameOnly
 	}
 	b = append(b, frameVersion, k)
 	b = binary.BigEndian.AppendUint64(b, f.fingerprint)
@@ -70,6 +82,7 @@ func parseFrame(b []byte) (frame, error) {
 	f := frame{
 		kind:        kind(b[1] & frameKind),
 		copied:      b[1]&frameCopy != 0,
+		only:        b[1]&frameOnly != 0,
 		fingerprint: binary.BigEndian.Uint64(b[2:]),
 		counter:     binary.BigEndian.Uint16(b[10:]),
 	}

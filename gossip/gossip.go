@@ -77,7 +77,6 @@ type Gossip struct {
 
 	inbox   chan Message
 	state   atomic.Pointer[[]byte]
-	counter atomic.Uint32 // rows published, see frame.counter
 	resends chan resend
 	pokes   chan string
 	streams chan struct{} // slots of SendReliable

@@ -221,7 +221,7 @@ func (g *Gossip) resendLoop() {
 			if !g.pause(time.Until(r.due)) {
 				return
 			}
-			g.sendAll(r.frame, r.to, viaCopyOut)
+			g.sendAgain(r)
 		}
 	}
 }

@@ -83,13 +83,15 @@ type peer struct {
 	leftAt   time.Time // when it said that it leaves
 	coord    *coordinate.Coordinate
 	isLossy  bool
+	sent     atomic.Uint32 // rows sent to it; not guarded
 }
 
-// target is where a row is sent; immutable.
+// target is where a row is sent; immutable but for rows.
 type target struct {
 	name  string
 	node  *memberlist.Node
 	lossy bool
+	rows  *atomic.Uint32 // rows sent to it, see frame.counter
 }
 
 // peerTable holds all peers. Senders read the snapshots without a lock.
@@ -310,7 +312,7 @@ func (t *peerTable) publishLocked() {
 		if t.refusedLocked(p) != "" {
 			continue
 		}
-		to := target{name: name, node: p.node, lossy: p.isLossy}
+		to := target{name: name, node: p.node, lossy: p.isLossy, rows: &p.sent}
 		reach = append(reach, to)
 		if relate(t.own.Load(), p.fingerprint) == kin {
 			targets = append(targets, to)

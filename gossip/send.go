@@ -6,9 +6,19 @@ import (
 )
 
 type resend struct {
-	due   time.Time
-	frame []byte
-	to    []target
+	due    time.Time
+	frames [][]byte // one for each peer, or one for all
+	to     []target
+}
+
+func (g *Gossip) sendAgain(r resend) {
+	if len(r.frames) == 1 {
+		g.sendAll(r.frames[0], r.to, viaCopyOut)
+		return
+	}
+	for i, f := range r.frames {
+		g.sendAll(f, r.to[i:i+1], viaCopyOut)
+	}
 }
 
 // Overhead is the number of bytes around a packet in a datagram, without IP and
@@ -34,17 +44,61 @@ func (g *Gossip) Publish(packet []byte, changed bool) {
 	if keyed {
 		g.seen.record(key, order, time.Now())
 	}
-	f := frame{
-		kind: kindRow, fingerprint: g.Fingerprint(), counter: uint16(g.counter.Add(1)),
-		from: g.cfg.Name, packet: packet,
-	}
+	f := frame{kind: kindRow, fingerprint: g.Fingerprint(), from: g.cfg.Name, packet: packet}
 	targets := *g.peers.targets.Load()
-	g.sendAll(f.encode(), targets, viaRowOut)
+	g.sendRow(f.encode(), targets)
 	if keyed {
 		g.passOn(key, &f)
 	}
 	if changed {
 		g.queueResend(&f, targets)
+	}
+}
+
+// PublishEach sends this node's row to every live peer now, in the form that
+// packet returns for it: nil is a peer that needs none now, and one over MaxPacket
+// goes by stream. lossy says that much is lost on the way to the peer. Nothing is
+// relayed, since a form is of use to its peer only. changed is as in Publish.
+// What packet returns is not kept beyond its next call.
+func (g *Gossip) PublishEach(changed bool, packet func(name string, lossy bool) []byte) {
+	if g.Fingerprint() == 0 {
+		return
+	}
+	again := resend{due: time.Now().Add(resendAfter)}
+	f := frame{kind: kindRow, only: true, fingerprint: g.Fingerprint(), from: g.cfg.Name}
+	var b []byte
+	for _, t := range *g.peers.targets.Load() {
+		f.packet = packet(t.name, t.lossy)
+		switch {
+		case f.packet == nil:
+			continue
+		case len(f.packet) > MaxPacket:
+			g.SendReliable(t.name, f.packet)
+			continue
+		}
+		b = f.append(b[:0])
+		g.sendRow(b, []target{t})
+		if changed && t.lossy {
+			f.copied = true
+			again.frames = append(again.frames, f.encode())
+			again.to = append(again.to, t)
+			f.copied = false
+		}
+	}
+	g.queue(again)
+}
+
+// sendRow sends a row's frame with each peer's own count of rows, so that a row
+// that a peer is spared is not taken for lost. memberlist copies the frame.
+func (g *Gossip) sendRow(b []byte, to []target) {
+	ml := g.ml.Load()
+	for _, t := range to {
+		setCounter(b, uint16(t.rows.Add(1)))
+		if err := ml.SendBestEffort(t.node, b); err != nil {
+			g.sendFailed(reasonError, t.name, err)
+			continue
+		}
+		g.metrics.sent(viaRowOut, len(b))
 	}
 }
 
@@ -55,11 +109,16 @@ func (g *Gossip) queueResend(f *frame, targets []target) {
 			r.to = append(r.to, t)
 		}
 	}
+	f.copied = true
+	r.frames = [][]byte{f.encode()}
+	g.queue(r)
+}
+
+// queue leaves a re-send to its loop.
+func (g *Gossip) queue(r resend) {
 	if len(r.to) == 0 {
 		return
 	}
-	f.copied = true
-	r.frame = f.encode()
 	select {
 	case g.resends <- r:
 		g.metrics.resendQueued.Inc()

@@ -172,7 +172,7 @@ func (n *Node) openGossip(keys [][]byte) error {
 // rowKey tells gossip which rows replace each other.
 func rowKey(packet []byte) (key string, order [2]uint64, ok bool) {
 	h, err := wire.Peek(packet)
-	if err != nil || h.Kind != wire.KindRow {
+	if err != nil || !h.Kind.ForAll() {
 		return "", order, false
 	}
 	return fmt.Sprintf("%016x/%d", h.Epoch.Hash, h.Ref), [2]uint64{h.Inc, h.Seq}, true

@@ -41,7 +41,20 @@ func (s sender) each(send func(name string)) {
 	}
 }
 
-func (s sender) SendTo(name string, packet []byte) error { return s.n.gossip.SendTo(name, packet) }
+// PublishEach lets the core send every peer a row of its own.
+func (s sender) PublishEach(changed bool, packet func(name string, lossy bool) []byte) {
+	if !s.n.muted.Load() {
+		s.n.gossip.PublishEach(changed, packet)
+	}
+}
+
+func (s sender) SendTo(name string, packet []byte) error {
+	if len(packet) > wire.MaxPacket {
+		s.n.gossip.SendReliable(name, packet)
+		return nil
+	}
+	return s.n.gossip.SendTo(name, packet)
+}
 
 // Save writes the durable state. Without a data directory nothing is promised.
 func (s sender) Save(st ledger.Stored) error {
