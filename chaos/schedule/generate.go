@@ -130,6 +130,8 @@ func (w *world) turn(h Habit) {
 		w.race()
 	case widows:
 		w.widow(n)
+	case hastes:
+		w.haste(n)
 	case lapses:
 		w.lapse(n)
 	case oblivions:
@@ -395,7 +397,36 @@ func (w *world) bounce(n uint8) {
 		w.do(Action{Kind: Crash, Node: n})
 		w.startAgain(n)
 	}
+	if w.rng.IntN(2) == 0 {
+		w.haunt(n)
+	}
 	w.aftermath()
+}
+
+// haunt lets rows that lend to a former life of n arrive after its new life has
+// published some rows itself, numbered as the former life's were.
+func (w *world) haunt(n uint8) {
+	for range 1 + w.rng.IntN(6) {
+		w.do(Action{Kind: Publish, Node: n})
+	}
+	found := 0
+	for k := len(w.pool) - 1; k >= max(0, len(w.pool)-200) && found < 3; k-- {
+		if lends(w.pool[k].row, ledger.NodeID(n)) && w.rng.IntN(3) == 0 {
+			w.deliverTo(w.pool[k].id, w.body(), n)
+			found++
+		}
+	}
+}
+
+func lends(r *ledger.Row, to ledger.NodeID) bool {
+	for i := range r.Sections {
+		for _, x := range r.Sections[i].Loans {
+			if x.To == to {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // aftermath is what follows a crash: an operator acts on it at times, and the

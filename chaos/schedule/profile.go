@@ -28,6 +28,7 @@ const (
 	shuffles               // all restart within a short time
 	races                  // two edits, each heard in full by few
 	widows                 // a lender dies with its loans in use, and an operator acts
+	hastes                 // a restart and an edit while a former loan is in use
 	lapses                 // an acknowledged edit is forgotten
 	oblivions              // nearly all forget the epoch in force
 	comebacks              // a forced-out name is taken in again
@@ -134,7 +135,7 @@ func Profiles() []Profile {
 			p.Idle = []int{30, 60}
 		}),
 		// Concurrent edits of rosters and budgets, few crashes.
-		b.with("edits", 15, func(p *Profile) {
+		b.with("edits", 10, func(p *Profile) {
 			w := &p.Weights
 			w[edits], w[crashes], w[bounces], w[wakes] = 45, 2, 2, 30
 			p.Members = []int{66, 40}
@@ -151,7 +152,7 @@ func Profiles() []Profile {
 			p.Links = []int{60, 100}
 		}),
 		// No disks: proof by others is all there is.
-		b.with("memoryless", 15, func(p *Profile) {
+		b.with("memoryless", 10, func(p *Profile) {
 			w := &p.Weights
 			w[bounces], w[crashes], w[edits], w[scenes] = 14, 8, 20, 3
 			p.Disks = []int{0, 0, 30}
@@ -170,19 +171,19 @@ func Profiles() []Profile {
 		}),
 		// Scenes: news spreads, a cut, somebody restarts and somebody edits within
 		// the cut, and it heals.
-		b.with("scenes", 20, func(p *Profile) {
+		b.with("scenes", 15, func(p *Profile) {
 			w := &p.Weights
 			w[scenes], w[edits], w[crashes], w[bounces] = 30, 6, 4, 4
 			p.Nodes = []int{3, 4, 4, 5, 5, 6}
 			p.Force = []int{0, 40}
 		}),
 		// Edits that race, restarts around them, and deaths of lenders.
-		b.with("plots", 25, func(p *Profile) {
+		b.with("plots", 40, func(p *Profile) {
 			w := &p.Weights
-			w[races], w[widows], w[lapses], w[comebacks], w[rounds] = 12, 12, 4, 6, 20
+			w[races], w[widows], w[hastes], w[lapses], w[comebacks], w[rounds] = 12, 10, 10, 4, 6, 20
 			w[publishes], w[delivers] = 100, 150
 			p.Nodes = []int{3, 4, 5, 5, 6}
-			p.Members = []int{66, 80, 100}
+			p.Members = []int{50, 66, 100}
 			p.Disks = []int{50, 100, 100}
 			p.Regress = []int{0}
 		}),

@@ -256,6 +256,32 @@ func (w *world) widow(n uint8) {
 	w.chat(all, all)
 }
 
+// haste: a lender restarts at once, and before its former life's loans have run
+// out, and without a borrower's having heard of the restart, the config changes.
+func (w *world) haste(n uint8) {
+	all, self := w.everybody(), uint64(1)<<n
+	q := w.anyone()
+	if q == nil || uint8(q.name) == n || w.spoils(n) {
+		return
+	}
+	borrower := uint64(1) << q.name
+	w.calmDown()
+	w.hot(uint8(q.name))
+	w.chat(all, all)
+	w.chat(all, all)
+	w.chat(all, all)
+	w.do(Action{Kind: Crash, Node: n})
+	w.startAgain(n)
+	if p := w.anyone(); p != nil {
+		w.editWith(uint8(p.name), chaos.Pick[int32](&w.rng, Heavy, Heavy|Roster, 0), 0)
+	}
+	for range 3 + w.rng.IntN(4) {
+		w.chat(all&^self, all)
+		w.chat(self, all&^borrower)
+	}
+	w.chat(all, all)
+}
+
 // lapse: a name hears of an edit, says so to the editor alone, forgets it all,
 // and comes back among others that never heard of it.
 func (w *world) lapse(n uint8) {
