@@ -44,6 +44,7 @@ func (l *Ledger) Adopt(now int64, e *Epoch) error {
 		return fmt.Errorf("adopt epoch %v: %w", e.ID, ErrHeld)
 	}
 	l.enter(e)
+	l.strayed = l.strayed || e.Parent != l.act || l.selfPos < 0
 	// The former life may have known it already, if its file is an old copy, and
 	// lent to members that the file does not name.
 	l.shortcut = false
@@ -223,6 +224,7 @@ func (l *Ledger) knownLife(x NodeID) uint64 {
 
 func (l *Ledger) activate() {
 	l.act = l.cur.ID
+	l.strayed = l.selfPos < 0
 	for _, b := range l.books {
 		b.ceiling = l.base(b)
 	}

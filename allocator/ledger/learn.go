@@ -106,3 +106,16 @@ func (l *Ledger) HeldFrom(k NodeID) (total allocator.Rate) {
 // Usable reports whether this node is proved and out of quarantine, so that it
 // knows what is in force and may use its base.
 func (l *Ledger) Usable() bool { return l.usable() }
+
+// MayForce reports whether a child of the active epoch made here may declare
+// nodes dead although a change is under way, that is, although this node adopted
+// other epochs since it activated that one.
+//
+// A dead node takes with it what it knew of epochs made by it alone. So none may
+// have come in force that only dead nodes know. This node vouches for that if
+// all it adopted since are children of the active epoch, and both the active one
+// and they list it: whatever has come in force below those children needed this
+// node's acknowledgement, which it did not give; and whoever holds a base by one
+// of them is in this node's wait set, which its acknowledgement of the new child
+// carries to everybody.
+func (l *Ledger) MayForce() bool { return l.usable() && !l.strayed }

@@ -85,3 +85,45 @@ func TestTheHighestKnownLifeCountsWhatOthersHeard(t *testing.T) {
 		t.Error("a node never heard of, or the age of a row")
 	}
 }
+
+func TestOnlyWhoWasAMemberThroughoutMayForceDuringAChange(t *testing.T) {
+	bases := map[NodeID]allocator.Rate{a: 10, b: 10, c: 10}
+	f := three(t)
+	if !f.l.MayForce() {
+		t.Error("in quiet times")
+	}
+	f.adopt(f.child(bases))
+	if !f.l.MayForce() {
+		t.Error("under a child of the active epoch that lists it")
+	}
+	s := f.l.Stored()
+	g := startFixture(t, func(cfg *Config) { cfg.Inc, cfg.Stored = incA+1, &s }, f.dir, f.l.Epoch())
+	if g.l.MayForce() {
+		t.Error("before proof")
+	}
+	g.witnessed(g.epoch, 2)
+	g.now = g.l.leaseWait(term)
+	g.l.Control(g.now)
+	if !g.l.MayForce() {
+		t.Error("after a restart that remembers the same")
+	}
+	f.adopt(epochOf(3, f.l.Epoch(), bases)) // its parent came in force without this node's word
+	if f.l.MayForce() {
+		t.Error("under an epoch that does not follow the active one")
+	}
+	f = three(t)
+	f.adopt(f.child(map[NodeID]allocator.Rate{b: 15, c: 15}))
+	f.adopt(epochOf(4, f.epoch, bases))
+	if f.l.MayForce() {
+		t.Error("after an epoch without this node")
+	}
+	s = f.l.Stored()
+	g = startFixture(t, func(cfg *Config) { cfg.Inc, cfg.Stored = incA+1, &s }, f.dir, f.l.Epoch())
+	if again := g.l.Stored(); !s.Strayed || !again.Strayed {
+		t.Error("a restart forgets that")
+	}
+	f.ackedBy(f.l.Epoch(), b, c)
+	if f.l.Active() != f.l.Epoch().ID || !f.l.MayForce() {
+		t.Error("after activation")
+	}
+}

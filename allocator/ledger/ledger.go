@@ -119,6 +119,7 @@ type Ledger struct {
 
 	cur       *Epoch
 	act       EpochID // last activated epoch, zero if none
+	strayed   bool    // see MayForce
 	position  []int32 // NodeID -> roster position in cur, -1
 	selfPos   int     // own roster position in cur, -1
 	parent    nodeSet // members of cur's parent; of cur if it is a root
@@ -186,7 +187,7 @@ func New(cfg Config, e *Epoch, now int64) (*Ledger, error) {
 			l.beginQuarantine(now)
 		}
 	default:
-		l.recovering = true
+		l.recovering, l.strayed = true, true
 		l.beginQuarantine(now)
 	}
 	return l, nil

@@ -41,7 +41,7 @@ func (l *Ledger) resume(s *Stored, now int64) {
 			b.ceiling = min(c.Ceiling, l.base(b))
 		}
 	}
-	l.act = s.Active
+	l.act, l.strayed = s.Active, s.Strayed
 	l.recovering = s.Recovering
 	l.quarTerm = s.Term
 	l.beginQuarantine(now)
@@ -62,7 +62,7 @@ func (l *Ledger) Restart(now int64, inc uint64) error {
 	l.inc, l.seq, l.ownHigh = inc, 0, inc
 	l.cfg.Stored = nil
 	l.superseded, l.acked, l.proved, l.recovering = false, false, false, true
-	l.act = EpochID{}
+	l.act, l.strayed = EpochID{}, true
 	l.log, l.last = publishLog{}, nil
 	for i := range l.peers { // T and R are lost, what lives are over is not
 		l.peers[i] = peer{floor: l.peers[i].floor}

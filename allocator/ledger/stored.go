@@ -21,6 +21,9 @@ type Stored struct {
 	Body  []byte  `json:"body"`
 	// Active is the last activated epoch, zero if none.
 	Active EpochID `json:"active"`
+	// Strayed: epochs were adopted since that were not children of Active or did
+	// not list this node, so that it may not declare others dead.
+	Strayed bool `json:"strayed,omitempty"`
 	// Recovering: the memory was lost once and is not proved since. It lasts
 	// over restarts, else an unproved node would count as one that remembers.
 	Recovering bool `json:"recovering"`
@@ -75,7 +78,7 @@ func (l *Ledger) StoredVersion() uint64 { return l.version }
 func (l *Ledger) Stored() Stored {
 	s := Stored{
 		Incarnation: l.ownHigh, Term: l.cfg.Term, Epoch: l.cur.ID, Body: l.cur.Body,
-		Active: l.act, Recovering: l.recovering,
+		Active: l.act, Strayed: l.strayed, Recovering: l.recovering,
 		Wait: l.names(l.wait), LentTo: l.names(l.lent),
 	}
 	if l.quarantine {
