@@ -100,9 +100,8 @@ func (e *UnderWayError) Error() string {
 
 // Apply makes the epoch of a change, if it is allowed here now, takes it up,
 // saves it and tells the others. The plan is returned with a refusal too, as far
-// as it could be made. A change is made only by a member that has put in force
-// what the change follows (E4), and takes the place of one under way only where
-// that one follows the same epoch.
+// as it could be made. A change is made only by a member, and follows what that
+// node has put in force (E4).
 //
 // Two changes at once, at nodes that do not know of each other's, are two
 // epochs; the greater one wins everywhere, and [Core.SupersededBy] tells the
@@ -134,7 +133,7 @@ func (c *Core) Apply(now int64, wallMillis uint64, ch Change) (Plan, error) {
 		p.Epoch = p.Parent
 		return p, ErrNothingToChange
 	}
-	if ch.Document != nil && !ch.Revert && top.Was(content) {
+	if ch.Document != nil && !ch.Revert && (top.Was(content) || c.lineage.cur.Was(content)) {
 		return p, ErrOlder
 	}
 	r, err := c.derive(now, epoch.Edit{Document: doc, Forced: dead, Canary: ch.Canary}, ch.Replace || len(dead) > 0)
@@ -183,25 +182,36 @@ func (c *Core) concerns(id ledger.NodeID) bool {
 	return slices.Contains(top.ParentRoster, id) || slices.Contains(c.led.Concerned(), id)
 }
 
-// derive makes the record of an edit: a child of the epoch in force, or what
-// takes the place of a child of it that is under way.
+// derive makes the record of an edit: a child of the epoch that this node put in
+// force last (E4), above every epoch known. If another change is under way, that
+// takes its place, which the operator must have asked for.
+//
+// Who was declared dead with the change under way stays dead, unless the new
+// content lists a new life of it.
 func (c *Core) derive(now int64, e epoch.Edit, mayReplace bool) (*epoch.Record, error) {
-	top, active := c.lineage.top, c.led.Active()
-	var r *epoch.Record
-	var err error
+	cur, top, active := c.lineage.cur, c.lineage.top, c.led.Active()
 	switch {
 	case c.pos < 0:
 		return nil, ErrNotMember
 	case !c.led.Usable():
 		return nil, ErrNotReady
-	case top.Epoch.ID == active:
-		r, err = top.Child(e, c.dir)
-	case top.Epoch.Parent != active || top.IsRoot():
-		return nil, fmt.Errorf("%w: the change to epoch %v follows epoch %v, which is not in force here", ErrNotReady, top.Epoch.ID, top.Epoch.Parent)
-	case !mayReplace:
+	case top.Epoch.ID != active && !mayReplace:
 		return nil, &UnderWayError{top.Epoch.ID, c.waiting(now)}
+	}
+	e.Above, e.Forced = top.Epoch.ID.Version, c.stillDead(&e)
+	if len(e.Forced) > 0 && !c.led.MayForce() {
+		return nil, fmt.Errorf("%w for certain enough to declare nodes dead; another one may be", ErrNotReady)
+	}
+	parent := c.lineage.known[active]
+	var r *epoch.Record
+	var err error
+	switch {
+	case parent != nil:
+		r, err = parent.Child(e, c.dir)
+	case cur.Epoch.Parent == active && !cur.IsRoot(): // after a restart
+		r, err = cur.Sibling(e, c.dir)
 	default:
-		r, err = c.replacement(top, e)
+		return nil, fmt.Errorf("%w: the change to epoch %v does not follow what is in force here", ErrNotReady, top.Epoch.ID)
 	}
 	if err == nil {
 		err = r.Epoch.Validate(c.dir)
@@ -209,16 +219,20 @@ func (c *Core) derive(now int64, e epoch.Edit, mayReplace bool) (*epoch.Record, 
 	return r, err
 }
 
-// replacement makes what takes the place of r. Who was declared dead with r
-// stays dead, unless the new content lists a new life of it.
-func (c *Core) replacement(r *epoch.Record, e epoch.Edit) (*epoch.Record, error) {
-	dead := r.Forced()
+// stillDead adds to the dead of an edit those of the changes under way that it
+// takes the place of.
+func (c *Core) stillDead(e *epoch.Edit) map[string]uint64 {
+	dead := map[string]uint64{}
+	for _, r := range []*epoch.Record{c.lineage.top, c.lineage.cur} {
+		if r.Epoch.ID != c.led.Active() && r.Epoch.Parent == c.led.Active() {
+			maps.Copy(dead, r.Forced())
+		}
+	}
 	for _, n := range e.Document.Nodes {
 		delete(dead, n.Name)
 	}
 	maps.Copy(dead, e.Forced)
-	e.Forced = dead
-	return r.Sibling(e, c.dir)
+	return dead
 }
 
 // complete fills in a plan from the record that it makes.

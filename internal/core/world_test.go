@@ -2,6 +2,7 @@ package core
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -45,6 +46,7 @@ type host struct {
 	disk      *ledger.Stored
 	published int // rows
 	noDisk    bool
+	diskFull  bool
 	cut       bool                // packets to and from it are lost
 	stalled   bool                // its loop stands still; its data plane does not
 	load      []float64           // units per second, by class
@@ -246,6 +248,9 @@ func (h *host) SendTo(name string, packet []byte) error {
 func (h *host) Save(s ledger.Stored) error {
 	if h.full {
 		return errDiskFull
+	}
+	if h.diskFull {
+		return errors.New("disk full")
 	}
 	if !h.noDisk {
 		h.disk = &s

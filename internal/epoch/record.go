@@ -68,12 +68,15 @@ type Edit struct {
 	Forced map[string]uint64
 	// Canary tries the change first.
 	Canary string
+	// Above is a version that the change must be above, to take the place of
+	// another one that is under way; 0 for none.
+	Above uint64
 }
 
-// Child makes the epoch that follows r. The same edit of the same record makes
+// Child makes an epoch that follows r. The same edit of the same record makes
 // the same epoch anywhere. Source: conservation.md E4.
 func (r *Record) Child(e Edit, dir *ledger.Directory) (*Record, error) {
-	c := &content{Version: r.Epoch.ID.Version + 1, Parent: name(r.Epoch.ID), Root: r.Epoch.Root, Canary: e.Canary}
+	c := &content{Version: max(r.Epoch.ID.Version, e.Above) + 1, Parent: name(r.Epoch.ID), Root: r.Epoch.Root, Canary: e.Canary}
 	for _, n := range r.Doc.Nodes {
 		c.ParentRoster = append(c.ParentRoster, n.Name)
 	}
@@ -82,14 +85,14 @@ func (r *Record) Child(e Edit, dir *ledger.Directory) (*Record, error) {
 	return assemble(c, e.Document, dir)
 }
 
-// Sibling makes an epoch of r's parent that wins over r: for a change that takes
-// the place of r before r is in force. A root has none.
+// Sibling makes the child of r's parent that Child would make with r's version
+// as Above, for who does not know the parent any more. A root has none.
 func (r *Record) Sibling(e Edit, dir *ledger.Directory) (*Record, error) {
 	if r.IsRoot() {
 		return nil, errors.New("epoch: the first epoch cannot be replaced")
 	}
 	c := &content{
-		Version: r.Epoch.ID.Version + 1, Parent: r.said.Parent, Root: r.Epoch.Root, Canary: e.Canary,
+		Version: max(r.Epoch.ID.Version, e.Above) + 1, Parent: r.said.Parent, Root: r.Epoch.Root, Canary: e.Canary,
 		ParentRoster: r.said.ParentRoster, History: r.History,
 	}
 	c.force(e.Forced)
