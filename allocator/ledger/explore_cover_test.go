@@ -28,7 +28,7 @@ func treatment() map[string]map[string]string {
 			"cfg": "only Stored can change, and what is read of it is written", "inc": "", "seq": "", "ownHigh": "", "superseded": "",
 			"peers": "", "log": "", "last": "", "books": "", "listed": "",
 			"layouts": "a row comes with its epoch, so it can always be read",
-			"cur":     "", "act": "", "strayed": "it is for the operator's edits alone", "position": derived, "selfPos": derived, "parent": derived,
+			"cur":     "", "act": "", "position": derived, "selfPos": derived, "parent": derived,
 			"acked": "", "adoptedAt": "", "wait": "", "proved": "", "recovering": "", "quarantine": "", "startedAt": "",
 			"quarTerm": "", "formerLent": "", "shortcut": "", "lent": "",
 			"version": "written as whether the disk is up to date", "held": "no disk is full here", "onDisk": "", "memoryOld": shown, "distrusted": "no clock is distrusted here",
@@ -55,7 +55,7 @@ func treatment() map[string]map[string]string {
 		"Loan":    {"To": "", "Amount": ""},
 		"Cap":     {"Lender": "", "Seq": "", "Amount": ""},
 		"Stored": {
-			"Incarnation": "", "Term": "", "Epoch": "", "Body": derived, "Active": "", "Strayed": "it is for the operator's edits alone", "Recovering": "",
+			"Incarnation": "", "Term": "", "Epoch": "", "Body": derived, "Active": "", "Recovering": "",
 			"Ceilings": "", "Wait": "", "Floors": "", "LentTo": "", "LentUnknown": "",
 		},
 		"StoredCeiling": {"Budget": "a world has one budget", "Ceiling": ""},

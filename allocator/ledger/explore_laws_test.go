@@ -154,7 +154,7 @@ func (w *smallWorld) heals(s instant) string {
 		newest = max(newest, w.index(s.actors[i].l.cur.ID))
 	}
 	do := func(m move) {
-		if n, possible, broken := w.play(&s, m); possible && broken == "" {
+		if n, possible, broken := w.play(&s, m, nil); possible && broken == "" {
 			s = n
 		}
 	}

@@ -132,8 +132,8 @@ func (w *smallWorld) mayCrash(s *instant, p *actor) bool {
 }
 
 // play makes the move m in a copy of s. It returns false if m is not possible
-// there. broken names a law that the move itself broke.
-func (w *smallWorld) play(s *instant, m move) (n instant, possible bool, broken string) {
+// there. broken names a law that the move itself broke. known may be nil.
+func (w *smallWorld) play(s *instant, m move, known *memory) (n instant, possible bool, broken string) {
 	n = *s
 	switch m.kind {
 	case tick:
@@ -155,17 +155,100 @@ func (w *smallWorld) play(s *instant, m move) (n instant, possible bool, broken 
 	if s.actors[who] == nil {
 		return n, false, ""
 	}
-	p := s.actors[who].clone()
+	possible, broken = w.turn(&n, who, m, known)
+	if possible {
+		w.dropDeadMail(&n)
+	}
+	return n, possible, broken
+}
+
+// turn is the part of a move in which the process of name who acts.
+func (w *smallWorld) turn(n *instant, who NodeID, m move, known *memory) (possible bool, broken string) {
+	before := n.actors[who]
+	q := question{before, n.t, m, nil}
+	if m.kind >= hear && m.kind <= hearTrial {
+		q.row = n.letter(m)
+		q.m.arg = 0
+	}
+	if r, ok := known.recall(q); ok {
+		r.apply(w, n, who, m)
+		return r.possible, ""
+	}
+	disk, lives := n.disk[who], n.lives[who]
+	p := before.clone()
 	n.actors[who] = p
-	before := p.l.act
-	if !w.act(&n, p, m) {
-		return n, false, ""
+	possible = w.act(n, p, m)
+	if p.l.act != before.l.act && possible {
+		return true, w.activated(n, p)
 	}
-	if p.l.act != before {
-		broken = w.activated(&n, p)
+	if m.kind != operate && n.lives[who] == lives {
+		r := reply{possible: possible, p: p}
+		if n.disk[who] != disk {
+			r.disk = n.disk[who]
+		}
+		if m.kind == publish || m.kind == replace {
+			r.sent = p.l.last
+		}
+		known.note(q, r)
 	}
-	w.dropDeadMail(&n)
-	return n, true, broken
+	return possible, ""
+}
+
+// memory remembers what processes did, so that the same process, asked the same
+// at the same time, answers at once and with the same actor: most states differ
+// from others only in what somebody else did meanwhile. It holds what was asked in
+// this layer and the last.
+type memory struct{ now, last map[question]reply }
+
+// question is all that a process's turn depends on.
+type question struct {
+	p   *actor
+	t   int64
+	m   move // without the mail position
+	row *Row
+}
+
+// reply is all that it changes.
+type reply struct {
+	p        *actor
+	disk     *Stored // nil: as before
+	sent     *Row    // nil: nothing
+	possible bool
+}
+
+func (k *memory) recall(q question) (reply, bool) {
+	if k == nil {
+		return reply{}, false
+	}
+	r, ok := k.now[q]
+	if !ok {
+		if r, ok = k.last[q]; ok {
+			k.now[q] = r
+		}
+	}
+	return r, ok
+}
+
+func (k *memory) note(q question, r reply) {
+	if k != nil {
+		k.now[q] = r
+	}
+}
+
+// turnPage begins a layer.
+func (k *memory) turnPage() { k.now, k.last = map[question]reply{}, k.now }
+
+func (r *reply) apply(w *smallWorld, n *instant, who NodeID, m move) {
+	if !r.possible {
+		return
+	}
+	n.actors[who] = r.p
+	if r.disk != nil {
+		n.disk[who] = r.disk
+	}
+	if r.sent != nil {
+		w.send(n, r.sent, m.kind == replace)
+	}
 }
 
 // act lets process p of the move's node do its part.
@@ -394,7 +477,7 @@ func (w *smallWorld) root() instant {
 		w.begin(&s, i, w.epochs[0], w.epochs[0].Position(i) >= 0)
 	}
 	for _, m := range w.start {
-		n, possible, broken := w.play(&s, m)
+		n, possible, broken := w.play(&s, m, nil)
 		if broken != "" || !possible {
 			panic(fmt.Sprintf("world %s: opening move %v: possible %v, %s", w.name, m, possible, broken))
 		}

@@ -165,7 +165,7 @@ func (w *smallWorld) story(path []move) string {
 	s := w.root()
 	w.tellState(&t, "at the start", &s)
 	for k, m := range path {
-		n, _, broken := w.play(&s, m)
+		n, _, broken := w.play(&s, m, nil)
 		fmt.Fprintf(&t, "%2d. %s\n", k+1, w.moveText(&s, &n, m))
 		w.tellChanges(&t, &s, &n)
 		s = n

@@ -21,6 +21,7 @@ type explorer struct {
 	each   func(*instant) // looks at every new state; nil is nobody
 
 	seen  [64]seenPart
+	known []memory    // by worker
 	trail []footprint // by state number, of states that were expanded
 	worst *violation
 	tally
@@ -80,6 +81,7 @@ func (x *explorer) run(depth int) (complete bool) {
 	x.states = 1
 	x.trail = append(x.trail[:0], footprint{from: -1})
 	layer := []waiting{{root, 0}}
+	x.known = make([]memory, x.workers)
 	for x.depth = 0; x.depth < depth && len(layer) > 0; x.depth++ {
 		found := x.expand(layer, x.depth+1 < depth)
 		if x.worst != nil || x.states > int64(x.most) {
@@ -87,11 +89,12 @@ func (x *explorer) run(depth int) (complete bool) {
 			return false
 		}
 		layer = layer[:0]
-		for _, list := range found {
+		for k, list := range found {
 			for i := range list {
 				layer = append(layer, waiting{list[i].s, int32(len(x.trail))})
 				x.trail = append(x.trail, list[i].how)
 			}
+			found[k] = nil
 		}
 	}
 	return true
@@ -119,7 +122,8 @@ func (x *explorer) expand(layer []waiting, keep bool) [][]fresh {
 	for k := range x.workers {
 		all.Go(func() {
 			part := layer[len(layer)*k/x.workers : len(layer)*(k+1)/x.workers]
-			h := hand{x: x, keep: keep}
+			h := hand{x: x, keep: keep, known: &x.known[k]}
+			h.known.turnPage()
 			for i := range part {
 				if h.worst != nil || h.states > room {
 					break
@@ -154,6 +158,7 @@ type hand struct {
 	x     *explorer
 	keep  bool
 	enc   encoder
+	known *memory
 	moves []move
 	found []fresh
 	worst *violation
@@ -164,7 +169,7 @@ func (h *hand) expand(at *waiting) {
 	w := h.x.w
 	h.moves = w.moves(&at.s, h.moves[:0])
 	for _, m := range h.moves {
-		n, possible, broken := w.play(&at.s, m)
+		n, possible, broken := w.play(&at.s, m, h.known)
 		if !possible {
 			continue
 		}
@@ -287,13 +292,14 @@ func (x *explorer) mustHaveSeen(t *testing.T) {
 }
 
 // TestExploreLong is the long form. EXPLORE_WORLD names a world or all of them,
-// EXPLORE_DEPTH overrides its depth, EXPLORE_STATES the bound on states.
+// EXPLORE_DEPTH overrides its depth, EXPLORE_STATES the bound on states (2 million
+// take about 4 GB), EXPLORE_WORKERS the number of workers.
 func TestExploreLong(t *testing.T) {
 	name := os.Getenv("EXPLORE_WORLD")
 	if name == "" {
 		name = "loans" // without being asked, a token run of the same code on two workers
 	}
-	most := envNumber(t, "EXPLORE_STATES", 3_000_000)
+	most := envNumber(t, "EXPLORE_STATES", 2_000_000)
 	found := false
 	for _, w := range smallWorlds() {
 		if name != w.name && name != "all" {
