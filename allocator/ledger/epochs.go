@@ -176,18 +176,24 @@ func (l *Ledger) closure() nodeSet {
 func (l *Ledger) concurs(now int64, k NodeID) bool {
 	p := &l.peers[k]
 	if m, forced := l.cur.Forced[k]; forced && p.floor <= m {
-		return now >= l.forceEnd(k)
+		return now >= l.forceEnd()
 	}
 	r, f := p.row, p.full
 	return r != nil && r.Inc >= p.floor && r.Epoch == l.cur.ID && r.Acked &&
 		(f == r || f != nil && f.Epoch == l.cur.ID && f.Acked)
 }
 
-// forceEnd is when the loans of the forced node k have run out.
-func (l *Ledger) forceEnd(k NodeID) int64 {
+// forceEnd is when the loans of the forced nodes have run out. A loan is used for
+// the shorter of two terms, the lender's and the borrower's. The lender's may not
+// be known here, when no row of it was merged in this life, or a former life of it
+// had a longer one; borrowers, however, are heard before they count as having
+// acknowledged. So it is the longest term of anybody.
+func (l *Ledger) forceEnd() int64 {
 	term := l.cfg.Term
-	if r := l.peers[k].row; r != nil {
-		term = max(term, r.Term)
+	for k := range l.peers {
+		if r := l.peers[k].row; r != nil {
+			term = max(term, r.Term)
+		}
 	}
 	return l.adoptedAt + l.leaseWait(term)
 }

@@ -204,6 +204,26 @@ func TestTrap26AForcedMemberIsWaitedForATermOnly(t *testing.T) {
 	f.wantEnforced(20)
 }
 
+// Found by the schedule adversary: a node of a short term that was restarted knew
+// of the forced lender by a witness only, and did not wait for the longer term of
+// lender and borrower.
+func TestTrap26TheWaitIsForTheLongestTermOfAnyBorrower(t *testing.T) {
+	f := newFixture(t, bootstrapped, map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
+	e2 := f.child(map[NodeID]allocator.Rate{a: 20, b: 10})
+	e2.Forced = map[NodeID]uint64{c: incC} // nothing was ever heard of it here
+	f.adopt(e2)
+	seq := f.publish().Seq
+	r := f.row(b, incB, 900, seq, e2)
+	r.Term = 2 * term
+	f.merge(r)
+	f.now = f.l.leaseWait(2*term) - 1
+	f.l.Control(f.now)
+	f.wantEnforced(10)
+	f.now++
+	f.l.Control(f.now)
+	f.wantEnforced(20)
+}
+
 func TestTrap26ForceCoversOnlyTheLifeThatTheOperatorSaw(t *testing.T) {
 	for name, heard := range map[string]func(f *fixture, e2 *Epoch){
 		"a row of the later life": func(f *fixture, e2 *Epoch) { f.merge(f.row(c, incC+1, 1, 0, f.epoch)) },

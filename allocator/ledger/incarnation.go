@@ -54,10 +54,8 @@ func (l *Ledger) NextEvent(now int64) int64 {
 		b.outstanding(now)
 		due(b.outUntil)
 	}
-	if l.act != l.cur.ID {
-		for k := range l.cur.Forced {
-			due(l.forceEnd(k))
-		}
+	if len(l.cur.Forced) > 0 && l.act != l.cur.ID {
+		due(l.forceEnd())
 	}
 	return next
 }

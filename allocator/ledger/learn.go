@@ -63,7 +63,7 @@ func (l *Ledger) ForceWait(now int64, k NodeID) int64 {
 		return 0
 	}
 	l.grow()
-	return max(0, l.forceEnd(k)-now)
+	return max(0, l.forceEnd()-now)
 }
 
 // HighestOf returns the highest incarnation of k that this node knows of, 0 for
