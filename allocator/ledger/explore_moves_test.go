@@ -349,7 +349,7 @@ func (w *smallWorld) receive(n *instant, p *actor, now int64, r *Row, as kind) b
 // made only where its statement is true.
 func (w *smallWorld) operate(n *instant, p *actor, now int64, k int) bool {
 	e := w.epochs[w.edits[k].epoch]
-	if !p.l.MayEdit() || p.l.cur.ID != e.Parent {
+	if !p.l.MayEdit() || p.l.cur.ID != e.Parent || len(e.Forced) > 0 && !p.l.MayForce() {
 		return false
 	}
 	for id, inc := range e.Forced {

@@ -175,6 +175,7 @@ func (x *encoder) markAll() {
 		x.markRow(l.last)
 		for k := range l.peers {
 			x.markRow(l.peers[k].row)
+			x.markRow(l.peers[k].full)
 		}
 		for _, b := range l.books {
 			for _, c := range b.caps {
@@ -281,6 +282,10 @@ func (x *encoder) actor(i int, p *actor) {
 	for k := range l.peers {
 		q := &l.peers[k]
 		x.row(q.row)
+		x.flag(q.full == q.row)
+		if q.full != q.row {
+			x.row(q.full)
+		}
 		x.byte(byte(q.floor))
 		if q.row != nil {
 			x.age(now, q.at, x.w.longest)
@@ -314,6 +319,7 @@ func (x *encoder) standing(now int64, l *Ledger) {
 	x.byte(byte(len(l.books)), byte(l.listed))
 	x.epoch(l.cur.ID)
 	x.epoch(l.act)
+	x.flag(l.strayed)
 	x.flag(l.acked)
 	if len(l.cur.Forced) > 0 && l.act != l.cur.ID {
 		x.age(now, l.adoptedAt, x.w.longest)
@@ -428,6 +434,7 @@ func (x *encoder) stored(s *Stored) {
 	x.num(uint64(s.Term))
 	x.epoch(s.Epoch)
 	x.epoch(s.Active)
+	x.flag(s.Strayed)
 	x.flag(s.Recovering)
 	x.flag(s.LentUnknown)
 	for _, c := range s.Ceilings {
