@@ -91,12 +91,19 @@ func (j *joiner) receive(now int64, m gossip.Message) (drop string) {
 	case got.Epoch == nil: // some part is still missing, or it is here already
 		return ""
 	}
-	if err := j.take(got.Epoch, m.Fingerprint); err != nil {
+	switch err := j.take(got.Epoch, m.Fingerprint); {
+	case errors.Is(err, errOnTrial):
+		return "epoch-on-trial"
+	case err != nil:
 		j.fault = fmt.Errorf("the answer of %s cannot be used: %w", m.From, err)
 		return "epoch-refused"
 	}
 	return ""
 }
+
+// errOnTrial: one node tries the epoch, so it is in force nowhere else. Another
+// peer has a better answer, and that one too when the trial is over.
+var errOnTrial = errors.New("it is on trial")
 
 // take judges a whole answer and keeps it if it is the newest.
 func (j *joiner) take(b *wire.EpochBody, fingerprint uint64) error {
@@ -109,6 +116,8 @@ func (j *joiner) take(b *wire.EpochBody, fingerprint uint64) error {
 		return fmt.Errorf("it is of lineage %016x, but the peer is of %016x", r.Epoch.Root, fingerprint)
 	case r.Doc.Cluster != j.cluster:
 		return fmt.Errorf("it is of cluster %q", r.Doc.Cluster)
+	case r.Canary != "":
+		return errOnTrial
 	}
 	if j.found == nil || j.found.Epoch.Root != r.Epoch.Root || j.found.Epoch.ID.Less(r.Epoch.ID) {
 		j.found, j.dir, j.fault = r, dir, nil

@@ -154,9 +154,15 @@ func (l *live) liveMembers() (n int) {
 // cluster starts nodes a, b and c that know each other.
 func cluster(t *testing.T) (nodes []*live) {
 	t.Helper()
+	return clusterIn(t, map[string]string{"a": t.TempDir(), "b": t.TempDir(), "c": t.TempDir()})
+}
+
+// clusterIn starts them in the given data directories.
+func clusterIn(t *testing.T, dirs map[string]string) (nodes []*live) {
+	t.Helper()
 	seed := ""
 	for _, name := range []string{"a", "b", "c"} {
-		l := begin(t, setup{name: name, seed: seed, dir: t.TempDir()})
+		l := begin(t, setup{name: name, seed: seed, dir: dirs[name]})
 		if seed == "" {
 			seed = l.node.gossip.Addr()
 		}
