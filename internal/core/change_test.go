@@ -272,7 +272,7 @@ func TestANodeObservesUntilAnEpochAddsIt(t *testing.T) {
 		// It is a member like others: it restarts and edits.
 		h.kill()
 		h.start(false)
-		w.until(6*time.Second, "it is back", func() bool { return h.share() >= min(h.base(), 2000*allocator.Unit) })
+		w.until(8*time.Second, "it is back", func() bool { return h.core.Progress(w.now).InForce })
 		p = h.apply(Change{Document: h.edit(limited(8000, 60, 40))})
 		w.until(6*time.Second, "its own edit is in force", w.everywhere(p.Epoch))
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"maps"
 
 	"subak/allocator/ledger"
 	"subak/gossip/wire"
@@ -86,6 +87,9 @@ func (c *Core) receiveEpoch(now int64, b *wire.EpochBody) {
 	if err == nil && (r.Epoch.Root != c.epoch.Root || b.Root != c.epoch.Root || r.Epoch.Parent != b.Parent || r.Doc.Cluster != c.doc.Cluster) {
 		err = errForeignEpoch
 	}
+	if err == nil && r.Epoch.ID.Version-min(c.lineage.top.Epoch.ID.Version, r.Epoch.ID.Version) > versionsMax {
+		err = errFarAhead
+	}
 	if err == nil {
 		err = c.consider(now, r)
 	}
@@ -94,7 +98,15 @@ func (c *Core) receiveEpoch(now int64, b *wire.EpochBody) {
 	}
 }
 
-var errForeignEpoch = errors.New("it is of another cluster")
+var (
+	errForeignEpoch = errors.New("it is of another cluster")
+	errFarAhead     = errors.New("its version is too far ahead")
+)
+
+// versionsMax is how far an epoch may be ahead of the newest one known: more
+// than a cluster makes in its life, and so little that no bug can use all
+// versions up at once (lesson O18).
+const versionsMax = 1 << 32
 
 // refusal is an epoch that cannot be used: it is not asked for all the time.
 type refusal struct {
@@ -170,4 +182,12 @@ func (c *Core) catchUp(now int64) {
 	if budgets, err := c.draft(top, now); err == nil {
 		c.adopt(now, top, budgets)
 	}
+}
+
+// forgetLeavers drops the rows of those who left with the epoch that has just
+// come in force here: nobody needs their word any more.
+func (c *Core) forgetLeavers() {
+	left := func(id ledger.NodeID) bool { return id != c.self && c.epoch.Position(id) < 0 }
+	maps.DeleteFunc(c.traffic.packets, func(id ledger.NodeID, _ []byte) bool { return left(id) })
+	maps.DeleteFunc(c.traffic.rebuilt, func(id ledger.NodeID, _ *ledger.Row) bool { return left(id) })
 }
