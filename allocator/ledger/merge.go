@@ -121,10 +121,16 @@ func (l *Ledger) outdated(inc uint64) bool {
 // then the names on disk are all that may hold loans. Whoever heard a later life
 // would have said so instead, or says nothing of former lives any more.
 func (l *Ledger) confirm(h Heard) {
-	s := l.cfg.Stored
-	if l.quarantine && s != nil && l.cfg.Durable && !s.LentUnknown && l.cur.ID == s.Epoch && h.Inc != 0 && h.Inc <= s.Incarnation {
+	if l.Unconfirmed() && h.Inc != 0 && h.Inc <= l.cfg.Stored.Incarnation {
 		l.shortcut = true
 	}
+}
+
+// Unconfirmed reports whether a row of a peer that has not heard of this life yet
+// would cut the quarantine short. A node that speaks first will get none.
+func (l *Ledger) Unconfirmed() bool {
+	s := l.cfg.Stored
+	return l.quarantine && !l.shortcut && s != nil && l.cfg.Durable && !s.LentUnknown && l.cur.ID == s.Epoch
 }
 
 // supersede stops this life: no own part, no loans, no rows.

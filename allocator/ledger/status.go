@@ -98,6 +98,10 @@ func appendLoans(dst []LoanStatus, budget int, from NodeID, loans []Loan) []Loan
 	return dst
 }
 
+// MemoryOld reports whether the memory that this process started from was found
+// to be an old copy, and the node is not proved since.
+func (l *Ledger) MemoryOld() bool { return l.memoryOld }
+
 // PeerRow returns the newest merged row of k, nil if none in this life. It must
 // not be changed.
 func (l *Ledger) PeerRow(k NodeID) *Row {

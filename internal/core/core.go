@@ -107,9 +107,12 @@ type Core struct {
 	published                   int64 // when the newest own row left, lease clock
 	urgent                      bool  // a change over 1 % of base waits to be published
 	saved                       uint64
+	listenEnd                   int64 // a node with a memory speaks by then at the latest
 	unsaved                     bool  // the last save failed
 	probed                      int64 // when the disk was tried last, lease clock
 	drift                       *drift.Detector
+	twin                        Twin
+	memoryOld                   bool    // the memory was found to be an old copy
 	trails                      []trail // by NodeID
 	traffic                     traffic
 }
@@ -173,6 +176,10 @@ func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *ep
 	budgets, err := c.draft(rec, now)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Stored != nil {
+		c.listenEnd = now + 2*cfg.Tick.Nanoseconds()
+		c.urgent = true // the first row leaves as soon as it may
 	}
 	c.led.Control(now)
 	c.replace(now, budgets)

@@ -31,6 +31,13 @@ func (c *Core) probe(now int64) {
 	}
 }
 
+// listens reports whether a node that was started with a memory keeps quiet yet,
+// for two ticks at most, until a peer has shown what it knows of former lives:
+// that tells whether the memory is an old copy (ledger.Unconfirmed).
+func (c *Core) listens(now int64) bool {
+	return c.published == 0 && now < c.listenEnd && c.led.Unconfirmed()
+}
+
 // Unsaved reports whether the memory cannot be saved at present, and whether
 // therefore no row leaves at all.
 func (c *Core) Unsaved() (failing, silent bool) {

@@ -104,12 +104,12 @@ func TestAnOldCopyOfTheMemoryLeadsToAStartWithoutMemory(t *testing.T) {
 		// The node meets its peers by push/pull, before a row of it can leave.
 		if peer := w.hosts[(seed+2)%5]; seed%2 == 0 {
 			victim.core.ReceiveState(victim.clock(), peer.name, peer.core.State())
-			if victim.drops["own-name-higher"] == 0 {
+			if victim.drops["memory-outdated"] == 0 {
 				t.Errorf("seed %d: not recognised on joining", 300+seed)
 			}
 		}
 		w.run(time.Second)
-		if victim.drops["own-name-higher"] > 0 {
+		if victim.drops["memory-outdated"] > 0 {
 			recognised++
 		}
 		w.loss = 0

@@ -74,12 +74,13 @@ func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	}
 	c.settle(now)
 	changed := c.urgent
-	if tick || changed && now-c.published >= c.cfg.GapMin.Nanoseconds() {
+	listens := c.listens(now)
+	if !listens && (tick || changed && now-c.published >= c.cfg.GapMin.Nanoseconds()) {
 		c.urgent = false
 		c.publish(now, wallMillis, changed)
 	} else {
 		c.install(now)
-		if changed {
+		if changed && !listens {
 			wake = min(wake, c.published+c.cfg.GapMin.Nanoseconds())
 		}
 	}

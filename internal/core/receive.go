@@ -73,20 +73,6 @@ func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
 	}
 }
 
-// beginAgain starts a new life: the own name was seen above us, so a later
-// process of this name ran or runs.
-func (c *Core) beginAgain(now int64) {
-	inc, err := c.cfg.NewLife(c.led.HighestOwn())
-	if err == nil {
-		err = c.led.Restart(now, inc)
-	}
-	c.install(now) // superseded or in quarantine: either way the own part is 0
-	if err != nil {
-		c.cfg.CountDrop("no-new-life")
-	}
-	c.cfg.CountDrop("own-name-higher")
-}
-
 // askFor asks for what a packet needed to be read.
 func (c *Core) askFor(now int64, from string, packet []byte, err error) {
 	var lost *wire.LostBaseError

@@ -1,0 +1,56 @@
+package core
+
+import "time"
+
+// Twins are two live processes of one name. They are kept apart by the lock on
+// the data directory and by the gossip port; where both fail, each learns of the
+// other from what the peers have heard. Whoever is the lower of the two stops at
+// once and begins a new life above the other, with no base until the others vouch
+// for it. That alone would go on for ever, each above the other in turn. So the
+// process that meets the other a second time yields: it enforces nothing until
+// an operator ends one of the two. The sightings alternate, beginning with the
+// process that started first; so it is that one that yields, and never both.
+
+// twinWindow is how long a sighting counts, in ns.
+const twinWindow = int64(10 * time.Minute)
+
+// Twin is what is known of another process of this name.
+type Twin struct {
+	Seen    int    // sightings in all
+	Last    int64  // the newest, lease clock; 0 for never
+	Above   uint64 // the highest incarnation of the name seen then
+	Yielded bool   // this process gave way: it enforces nothing until it is restarted
+}
+
+// Recent reports whether the other was seen lately.
+func (t Twin) Recent(now int64) bool { return t.Seen > 0 && now-t.Last < twinWindow }
+
+// Twin returns what is known of another process of this name.
+func (c *Core) Twin() Twin { return c.twin }
+
+// beginAgain starts a new life, since the own name was seen in a life that this
+// one does not know: that of a twin, or that of a former process whose memory was
+// replaced by an old copy.
+func (c *Core) beginAgain(now int64) {
+	if c.twin.Yielded {
+		return
+	}
+	if c.led.MemoryOld() && !c.memoryOld {
+		c.memoryOld = true
+		c.cfg.CountDrop("memory-outdated")
+	} else {
+		c.cfg.CountDrop("own-name-higher")
+		c.twin.Yielded = c.twin.Recent(now)
+		c.twin.Seen, c.twin.Last, c.twin.Above = c.twin.Seen+1, now, c.led.HighestOwn()
+	}
+	if !c.twin.Yielded {
+		inc, err := c.cfg.NewLife(c.led.HighestOwn())
+		if err == nil {
+			err = c.led.Restart(now, inc)
+		}
+		if err != nil {
+			c.cfg.CountDrop("no-new-life")
+		}
+	}
+	c.install(now) // superseded or in quarantine: either way the own part is 0
+}
