@@ -27,6 +27,7 @@ type book struct {
 	want        []Loan         // what the settlement asks for, in roster order
 	keep        allocator.Rate // own target: new loans leave this much
 	releasedNow allocator.Rate // given back since the newest own row
+	moved       bool           // a merged row changed what is lent or borrowed, see News
 }
 
 // borrowed is a loan in use: it counts while the clock is before end, which is
@@ -143,6 +144,7 @@ func (b *book) acknowledge(j NodeID, inc, seq uint64, c release) {
 	if len(list) == 0 {
 		return
 	}
+	before := greatest(list)
 	kept := list[:0]
 	for _, e := range list {
 		if e.hInc == inc {
@@ -159,6 +161,15 @@ func (b *book) acknowledge(j NodeID, inc, seq uint64, c release) {
 	}
 	b.out[j] = kept
 	b.outKnown = false
+	b.moved = b.moved || greatest(kept) != before
+}
+
+// greatest is the greatest amount of a list.
+func greatest(list []lentRow) (most allocator.Rate) {
+	for i := range list {
+		most = max(most, list[i].amount)
+	}
+	return most
 }
 
 // lease is what a lender's row says about the time its loans may be used.
@@ -172,6 +183,7 @@ type lease struct {
 // (0 if it lists none).
 func (b *book) borrow(lender NodeID, amount allocator.Rate, s lease) {
 	if c := &b.caps[lender]; c.seq != 0 {
+		b.moved = true
 		if s.heard >= c.seq {
 			*c = release{}
 		} else {
@@ -179,9 +191,11 @@ func (b *book) borrow(lender NodeID, amount allocator.Rate, s lease) {
 		}
 	}
 	if !s.valid || amount == 0 {
+		b.moved = b.moved || b.in[lender].amount != 0
 		b.in[lender] = borrowed{}
 		return
 	}
+	b.moved = b.moved || b.in[lender].amount != amount
 	b.in[lender] = borrowed{amount, s.end}
 }
 

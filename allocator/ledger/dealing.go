@@ -11,3 +11,12 @@ func (l *Ledger) Dealing(k NodeID) bool {
 	}
 	return false
 }
+
+// News reports whether rows merged since the last call changed what budget b has
+// lent or borrowed, or bear on a release that stands: then Steps and Settle may
+// answer otherwise than before, at one and the same time.
+func (l *Ledger) News(b int) bool {
+	moved := l.books[b].moved
+	l.books[b].moved = false
+	return moved
+}

@@ -115,6 +115,9 @@ type Core struct {
 	memoryOld                   bool    // the memory was found to be an old copy
 	trails                      []trail // by NodeID
 	traffic                     traffic
+	stale                       stale
+	stood                       ledger.Standing // as of the last pass
+	live                        []bool          // scratch of settleNews
 }
 
 // Budget is one budget's working state. What is exported may be read by the

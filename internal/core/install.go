@@ -146,20 +146,24 @@ func (c *Core) replace(now int64, budgets []*Budget) {
 // install puts the shares in force, where they differ from what is in force.
 func (c *Core) install(now int64) {
 	for _, b := range c.budgets {
-		c.schedule(now, b)
-		succeeds := b.heir != nil
-		if succeeds {
-			b.Limiter = b.Plane.renew(now, b.shape, b.heir, b.plan)
-			b.heir = nil
-		}
-		c.fallBack(now, b)
-		changed := !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden()
-		if changed && !succeeds {
-			b.Plane.set(now, b.plan)
-		}
-		if changed {
-			b.plan, b.applied = b.applied, b.plan
-		}
+		c.installOne(now, b)
+	}
+}
+
+func (c *Core) installOne(now int64, b *Budget) {
+	c.schedule(now, b)
+	succeeds := b.heir != nil
+	if succeeds {
+		b.Limiter = b.Plane.renew(now, b.shape, b.heir, b.plan)
+		b.heir = nil
+	}
+	c.fallBack(now, b)
+	changed := !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden()
+	if changed && !succeeds {
+		b.Plane.set(now, b.plan)
+	}
+	if changed {
+		b.plan, b.applied = b.applied, b.plan
 	}
 }
 

@@ -23,6 +23,7 @@ func (c *Core) Turn(now int64, wallMillis uint64, news bool) (next int64) {
 		}
 	}
 	tick := now >= c.tickDue
+	c.stale.all = c.stale.all || tick
 	if tick {
 		c.tickDue = max(c.tickDue+c.cfg.Tick.Nanoseconds(), now+c.cfg.Tick.Nanoseconds()/2)
 	}
@@ -44,7 +45,10 @@ func (c *Core) sample(now int64) (jumped bool) {
 			if c.leaving {
 				rate, jump = 0, false // what still drains is served, not asked for
 			}
-			b.Demand[k] = rate
+			if b.Demand[k] != rate {
+				b.Demand[k] = rate
+				c.stale.mark(b.Index)
+			}
 			jumped = jumped || jump
 		}
 		c.led.SetDemand(b.Index, b.Demand)
@@ -69,19 +73,26 @@ func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	}
 	c.led.Control(now)
 	if s := c.standing(); s != c.told {
+		if s.active != c.told.active {
+			c.forgetLeavers()
+		}
 		c.told = s
-		c.urgent = true
+		c.urgent, c.stale.all = true, true
 	}
-	c.settle(now)
+	if at := c.led.Standing(); at != c.stood {
+		c.stood, c.stale.all = at, true
+	}
+	c.settleNews(now)
 	changed := c.urgent
 	listens := c.listens(now)
-	if !listens && (tick || changed && now-c.published >= c.cfg.GapMin.Nanoseconds()) {
+	if !listens && (tick || changed && now-c.published >= c.gap()) {
 		c.urgent = false
 		c.publish(now, wallMillis, changed)
+		c.stale.clear()
 	} else {
-		c.install(now)
+		c.installNews(now)
 		if changed && !listens {
-			wake = min(wake, c.published+c.cfg.GapMin.Nanoseconds())
+			wake = min(wake, c.published+c.gap())
 		}
 	}
 	return max(min(wake, c.led.NextEvent(now)), now+1)
@@ -91,28 +102,32 @@ func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 // lets the ledger release, recall and lend towards them.
 func (c *Core) settle(now int64) {
 	for _, b := range c.budgets {
-		c.led.View(now, b.Index, &b.View)
-		err := b.alloc.SetCeilings(b.View.Ceilings)
-		if err == nil {
-			err = b.alloc.Allocate(b.Target, b.View.Demand)
+		c.settleOne(now, b)
+	}
+}
+
+func (c *Core) settleOne(now int64, b *Budget) {
+	c.led.View(now, b.Index, &b.View)
+	err := b.alloc.SetCeilings(b.View.Ceilings)
+	if err == nil {
+		err = b.alloc.Allocate(b.Target, b.View.Demand)
+	}
+	if err != nil {
+		// Only an overflow of a sum gets here: the rows themselves are
+		// validated. The last good targets stay in force.
+		c.cfg.CountDrop("demand-overflow")
+		return
+	}
+	n := len(b.Total)
+	for i := range b.Total {
+		b.Total[i] = 0
+		for k := range b.meters {
+			b.Total[i] += b.Target[k*n+i]
 		}
-		if err != nil {
-			// Only an overflow of a sum gets here: the rows themselves are
-			// validated. The last good targets stay in force.
-			c.cfg.CountDrop("demand-overflow")
-			continue
-		}
-		n := len(b.Total)
-		for i := range b.Total {
-			b.Total[i] = 0
-			for k := range b.meters {
-				b.Total[i] += b.Target[k*n+i]
-			}
-		}
-		change, _ := c.led.Settle(now, b.Index, b.Total)
-		if c.pos < 0 && change > 0 || c.pos >= 0 && change > c.epoch.Budgets[b.Index].Base[c.pos]/100 {
-			c.urgent = true
-		}
+	}
+	change, _ := c.led.Settle(now, b.Index, b.Total)
+	if c.pos < 0 && change > 0 || c.pos >= 0 && change > c.epoch.Budgets[b.Index].Base[c.pos]/100 {
+		c.urgent = true
 	}
 }
 

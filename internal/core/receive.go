@@ -56,8 +56,10 @@ func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
 	if c.led.NewLife(row) {
 		c.probe(now)
 	}
+	before := c.led.PeerRow(row.Node)
 	switch outcome := c.led.Merge(now, row); outcome {
 	case ledger.Applied:
+		c.markRow(before, row)
 		c.keep(now, row, packet)
 		c.compare(now, row)
 		c.observe(now, row)

@@ -56,7 +56,8 @@ type EachOutbox interface {
 // traffic is the state of sending and receiving rows. All of it is bounded by
 // the directory, and answered by wire.MaxNodes.
 type traffic struct {
-	own *ledger.Row // newest row that was encoded
+	own  *ledger.Row // newest row that was encoded
+	size int         // bytes of its packet, of the copies if there were any
 	// packets holds the newest row of every other node as it arrived, rebuilt
 	// those that arrived as a delta and were not encoded since: for push/pull.
 	packets  map[ledger.NodeID][]byte
@@ -93,7 +94,7 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 		c.cfg.CountDrop("row-" + wire.ReasonOf(err).String())
 		return
 	}
-	c.traffic.own = row
+	c.traffic.own, c.traffic.size = row, len(packet)
 	for _, p := range extra {
 		c.out.Spread(p)
 	}
@@ -117,11 +118,24 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 			return nil
 		}
 		if p := c.enc.Copy(id); p != nil {
+			c.traffic.size = len(p)
 			return p
 		}
 		return full
 	})
 }
+
+// gap is how long after the newest row an urgent one may leave: GapMin, and so
+// long that rows of many budgets, in which there is always something urgent, take
+// rowBudget bytes a tick.
+func (c *Core) gap() int64 {
+	return max(c.cfg.GapMin.Nanoseconds(), c.cfg.Tick.Nanoseconds()*int64(c.traffic.size+around)/rowBudget)
+}
+
+const (
+	rowBudget = 1000 // bytes to each peer a tick, while changes come in small steps
+	around    = 60   // bytes around a packet: frame, encryption, label
+)
 
 // fullDue reports whether everybody gets the full row: in turn, and while an
 // epoch is under way here or at a live peer.

@@ -28,6 +28,7 @@ func manyBudgets(n int) func() *epoch.Document {
 func TestMoreBudgetsThanFitOneDatagramAreShared(t *testing.T) {
 	w := newWorld(t, 30, manyBudgets(200))
 	w.start()
+	w.run(time.Second) // all bases have come into force, in all budgets at once
 	busy := w.hosts[2]
 	largest, deltas := 0, 0
 	w.hosts[0].seen = func(packet []byte) {
