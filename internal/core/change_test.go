@@ -665,6 +665,19 @@ func TestACanaryTriesAChangeAloneUntilItIsPromoted(t *testing.T) {
 	}
 }
 
+func TestACanaryThatMissedItsEpochIsSentItAgain(t *testing.T) {
+	w := newWorld(t, 74, fiveNodes)
+	w.start()
+	w.run(time.Second)
+	deaf := true
+	w.lost = func(_, to *host, _ string) bool { return deaf && to.name == "n3" }
+	p := w.hosts[0].apply(Change{Document: w.hosts[0].edit(limited(5000, 60, 40)), Canary: "n3"})
+	w.run(500 * time.Millisecond)
+	deaf = false
+	// Nobody's rows name the epoch, so it cannot ask.
+	w.until(2*time.Second, "the canary works under it", func() bool { return w.hosts[3].core.epoch.ID == p.Epoch })
+}
+
 func TestACanaryThatFailsIsUndone(t *testing.T) {
 	w := newWorld(t, 75, fiveNodes)
 	w.start()
