@@ -179,7 +179,7 @@ func worldOfReplays() *smallWorld {
 	w.epoch(1, 1, -1, 1, 1)
 	w.replays = true
 	w.meet(2, a)
-	return w.depths(6, 18)
+	return w.depths(5, 18)
 }
 
 func worldOfPauses() *smallWorld {
@@ -194,16 +194,16 @@ func worldOfDrift() *smallWorld {
 	w := newSmallWorld("drift", 2, "a's lease clock runs half as fast again as b's, as much as eps allows for")
 	w.epoch(1, 1, -1, 1, 1)
 	w.rates = [mostNodes]int64{3, 2}
-	w.terms = [mostNodes]time.Duration{4, 4}
+	w.terms = [mostNodes]time.Duration{6, 6} // two of a's steps, three of b's
 	w.epsPPM = 500_000
 	w.meet(2, b)
 	return w.depths(6, 20)
 }
 
 func worldOfTerms() *smallWorld {
-	w := newSmallWorld("terms", 2, "a lends for two steps, b for three")
+	w := newSmallWorld("terms", 2, "a lends for two steps, b for four")
 	w.epoch(1, 1, -1, 1, 1)
-	w.terms = [mostNodes]time.Duration{2, 3}
+	w.terms = [mostNodes]time.Duration{2, 4}
 	w.meet(2, b)
 	return w.depths(6, 20)
 }
