@@ -213,3 +213,48 @@ func (f *fixture) witnessed(ep *Epoch, n int) {
 		f.merge(f.row(id, incB+uint64(i)*1000, 900+seq, seq, ep))
 	}
 }
+
+// fair targets: demand first, then max-min; enough to make loans move.
+func targets(v *View) []allocator.Rate {
+	out := make([]allocator.Rate, v.N)
+	var total, ceilings allocator.Rate
+	for i := range out {
+		total += v.Demand[i]
+		ceilings += v.Ceilings[i]
+	}
+	if total <= ceilings {
+		spare := ceilings - total
+		live := 0
+		for i := range out {
+			if v.Live[i] {
+				out[i] = v.Demand[i]
+				live++
+			}
+		}
+		for i := range out {
+			if v.Live[i] {
+				out[i] += spare / allocator.Rate(live)
+			}
+		}
+		return out
+	}
+	left := ceilings
+	for i := range out {
+		out[i] = min(v.Demand[i], v.Ceilings[i])
+		left -= out[i]
+	}
+	for i := range out {
+		more := min(left, v.Demand[i]-out[i])
+		out[i] += more
+		left -= more
+	}
+	return out
+}
+
+// limitOf is the budget that the bases of e add up to.
+func limitOf(e *Epoch, b int) (sum allocator.Rate) {
+	for _, x := range e.Budgets[b].Base {
+		sum += x
+	}
+	return sum
+}
