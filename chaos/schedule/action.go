@@ -42,6 +42,9 @@ const (
 	Hang
 	// Lose deletes the disk of the name, whose process does not run.
 	Lose
+	// Fill makes the disk of the name refuse all writes; Empty ends that.
+	Fill
+	Empty
 	// Start starts the name with the config of the epoch made by action Ref. Arg
 	// seeds the details; odd: the wall clock was set back.
 	Start
@@ -89,6 +92,10 @@ func (k Kind) String() string {
 		return "hang"
 	case Lose:
 		return "lose"
+	case Fill:
+		return "fill"
+	case Empty:
+		return "empty"
 	case Start:
 		return "start"
 	case Amnesia:

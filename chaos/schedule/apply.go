@@ -50,6 +50,12 @@ func (w *world) apply(a Action) {
 	case Lose:
 		w.lose(ledger.NodeID(a.Node))
 		return
+	case Fill:
+		w.full |= 1 << a.Node
+		return
+	case Empty:
+		w.empty(a.Node)
+		return
 	case Heal:
 		w.heal()
 		return
@@ -136,8 +142,12 @@ func (w *world) publish(a Action, p *process) {
 		w.install(p)
 	}
 	now := p.clock.At(w.t)
+	if w.hasDisk[p.name] && p.l.Remember(now) {
+		w.save(p)
+	}
 	r := p.l.Publish(now, 0)
 	if r == nil {
+		w.install(p)
 		return
 	}
 	if a.Arg&DieUnwritten != 0 && w.mayForget(p.name, p, false) {
@@ -145,9 +155,13 @@ func (w *world) publish(a Action, p *process) {
 		w.kill(p)
 		return
 	}
-	w.persist(p)
+	saved := w.persist(p)
 	if w.broken != lowersLate || a.ID%2 == 0 {
 		w.install(p)
+	}
+	if !saved {
+		w.seen[sawUnsaved]++
+		return
 	}
 	if a.Arg&DieUnsent != 0 && w.mayForget(p.name, p, false) {
 		w.seen[sawUnsent]++
@@ -242,6 +256,8 @@ func (w *world) merge(m *letter, a Action, p *process) {
 		w.seen[sawBelowFloor]++
 	case ledger.UnknownEpoch:
 		w.seen[sawUnknownEpoch]++
+	case ledger.Unsaved:
+		w.seen[sawUnknownLife]++
 	case ledger.Malformed:
 		w.seen[sawMalformed]++
 		w.fail("well-formed", "n%d refuses row %d/%d of n%d, published by action %d", p.name, r.Inc, r.Seq, r.Node, m.id)
@@ -309,7 +325,7 @@ func (w *world) adopt(p *process, e *ledger.Epoch) {
 		w.seen[sawEpochWithLoans]++
 	case errors.Is(err, ledger.ErrNotGreater) && e.ID.Version == before.ID.Version:
 		w.seen[sawSibling]++
-	case err != nil && !errors.Is(err, ledger.ErrNotGreater):
+	case err != nil && !errors.Is(err, ledger.ErrNotGreater) && !errors.Is(err, ledger.ErrHeld):
 		w.fail("adopt", "n%d: %v", p.name, err)
 	}
 }
@@ -360,8 +376,7 @@ func (w *world) control(p *process) {
 }
 
 // install lets the data plane follow the ledger. An epoch counts as activated
-// once its activator's data plane follows it (before that nobody uses the new
-// bases) and it is on disk (an epoch that nobody remembers was never there).
+// once its activator's data plane follows it: before that nobody uses its bases.
 func (w *world) install(p *process) {
 	w.follow(p)
 	if w.greatest.ID.Less(p.l.Active()) {
@@ -372,13 +387,32 @@ func (w *world) install(p *process) {
 	w.check()
 }
 
-func (w *world) persist(p *process) {
-	if w.hasDisk[p.name] && p.written != p.l.StoredVersion() {
+// persist writes what must be on disk before the next row leaves, if it changed.
+// It reports whether the row may leave.
+func (w *world) persist(p *process) bool {
+	return !w.hasDisk[p.name] || p.written == p.l.StoredVersion() || w.save(p)
+}
+
+// save writes the state. A disk that refuses puts the ledger on hold.
+func (w *world) save(p *process) bool {
+	ok := w.full>>p.name&1 == 0
+	if ok {
 		s := p.l.Stored()
 		if w.broken != forgetsState || w.disks[p.name] == nil {
 			w.disks[p.name] = &s
 		}
 		p.written = p.l.StoredVersion()
+		p.l.Saved()
+	}
+	p.l.Hold(!ok)
+	return ok
+}
+
+// empty makes room on a disk; the process finds out by trying.
+func (w *world) empty(n uint8) {
+	w.full &^= 1 << n
+	if p := w.procs[n]; p != nil && w.hasDisk[n] && !p.paused {
+		w.save(p)
 	}
 }
 

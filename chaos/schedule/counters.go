@@ -42,6 +42,8 @@ const (
 	sawAmnesia
 	sawDiskLost
 	sawTwinEdit
+	sawUnsaved
+	sawUnknownLife
 	sawHealed
 	sawHealChecked
 	sawHung
@@ -105,6 +107,8 @@ func counters() []chaos.Counter {
 		sawAmnesia:           except("first start claimed wrongly", chaos.FastQuarantine),
 		sawDiskLost:          except("disk lost", chaos.NoDurable),
 		sawTwinEdit:          must("two operators at once"),
+		sawUnsaved:           except("row kept back by a full disk", chaos.NoDurable),
+		sawUnknownLife:       except("new life not heard, for a full disk", chaos.NoDurable),
 		sawHealed:            must("healed"),
 		sawHealChecked:       must("healed and served in full"),
 		sawHung:              must("hung with loans and was replaced"),

@@ -122,6 +122,9 @@ func (w *world) edit(a Action, p *process) {
 	if p.paused || !s.Proved || s.Superseded || parent == nil {
 		return
 	}
+	if w.hasDisk[p.name] && !w.save(p) {
+		return // the operator is told that it cannot be remembered
+	}
 	rng := chaos.NewRand(uint64(a.Arg))
 	r := w.change(&rng, a.Ref, p, parent)
 	if a.Then > 0 && int(a.Then) <= w.nodes {

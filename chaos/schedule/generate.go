@@ -105,6 +105,8 @@ func (w *world) turn(h Habit) {
 		w.pauseOrResume(p)
 	case freezes:
 		w.do(Action{Kind: chaos.Pick(&w.rng, Freeze, Thaw), Node: n})
+	case fills:
+		w.do(Action{Kind: chaos.Pick(&w.rng, Fill, Empty, Empty), Node: uint8(w.rng.IntN(w.nodes))})
 	case crashes:
 		w.crashOrRevive(n)
 	case bounces:

@@ -34,6 +34,7 @@ func (w *world) heal() {
 			return
 		}
 		p.paused = false
+		w.empty(uint8(i))
 		p.l.Freeze(false)
 	}
 	sure := w.mustHeal()

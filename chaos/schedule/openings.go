@@ -15,7 +15,7 @@ import (
 func openings(b Profile) []Profile {
 	return []Profile{
 		// A borrower hangs and is replaced by another process of its name.
-		b.with("ghosts", 3, func(p *Profile) {
+		b.with("ghosts", 6, func(p *Profile) {
 			p.Weights[replaces], p.Weights[demands] = 20, 60
 			p.Nodes, p.Members, p.Unsent, p.Force = []int{3, 3, 4, 4, 5}, []int{100}, []int{0}, []int{0}
 			p.Budget, p.Heal = []int{0}, []int{0}

@@ -16,6 +16,7 @@ const (
 	rewires                // other links are up
 	skews                  // a clock changes its rate
 	pauses                 // a process pauses or goes on
+	fills                  // a disk is full, or no more
 	freezes                // an operator freezes or thaws
 	crashes                // a process dies, or a dead name starts
 	bounces                // a process dies and is back at once
@@ -124,7 +125,7 @@ func Profiles() []Profile {
 		// Everything now and then.
 		b.with("mixed", 20, func(p *Profile) {
 			w := &p.Weights
-			w[crashes], w[bounces], w[edits], w[scenes], w[amnesias], w[loses] = 8, 4, 12, 2, 1, 1
+			w[crashes], w[bounces], w[edits], w[scenes], w[amnesias], w[loses], w[shuffles], w[fills] = 8, 4, 12, 2, 1, 1, 1, 6
 		}),
 		// Loans come and go, rows arrive late and out of order, nobody crashes.
 		b.with("loans", 15, func(p *Profile) {
@@ -145,7 +146,7 @@ func Profiles() []Profile {
 		// Restarts within an instant, while the former life's loans are in use.
 		b.with("bounces", 15, func(p *Profile) {
 			w := &p.Weights
-			w[bounces], w[edits], w[waits], w[waitsLong], w[loses] = 40, 12, 60, 3, 1
+			w[bounces], w[edits], w[waits], w[waitsLong], w[loses], w[fills] = 40, 12, 60, 3, 1, 6
 			p.PassMax = []int{30, 100}
 			p.Back = []int{100}
 			p.Disks = []int{50, 100, 100}

@@ -45,7 +45,8 @@ type world struct {
 	spare  []*process
 	ghosts []*process
 	disks  [maxNodes]*ledger.Stored
-	calm   bool // all faults are over
+	full   uint64 // disks that refuse writes
+	calm   bool   // all faults are over
 	lastIn [maxNodes]uint64
 	gone   [maxNodes]uint64 // highest incarnation that an operator declared dead
 	incs   uint64
