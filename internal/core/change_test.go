@@ -386,6 +386,52 @@ func TestAChangeThatWaitsForADeadNodeGoesOnWhenItIsForgotten(t *testing.T) {
 	}
 }
 
+func TestASecondDeathDuringAForgettingIsForgottenToo(t *testing.T) {
+	w := newWorld(t, 53, fiveNodes)
+	w.start()
+	w.even(3000)
+	w.run(2 * time.Second)
+	w.hosts[3].kill()
+	w.run(4 * time.Second)
+	p, err := w.hosts[1].core.Forget(w.now, uint64(w.now/1e6)+1, "n3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.hosts[4].kill() // before it can acknowledge
+	w.run(4 * time.Second)
+	q, err := w.hosts[2].core.Forget(w.now, uint64(w.now/1e6)+1, "n4")
+	if err != nil || q.Replaces != p.Epoch || !slices.Equal(q.Forgotten, []string{"n3", "n4"}) {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	w.until(8*time.Second, "active everywhere", w.everywhere(q.Epoch))
+	sum := allocator.Rate(0)
+	for _, h := range w.hosts[:3] {
+		sum += h.share()
+	}
+	if sum != w.limit {
+		t.Errorf("three nodes enforce %d of %d", sum, w.limit)
+	}
+}
+
+func TestANodeThatIsNotSureOfWhatIsInForceMakesNoChange(t *testing.T) {
+	w := newWorld(t, 52, fiveNodes)
+	w.start()
+	w.run(time.Second)
+	h := w.hosts[2]
+	h.kill()
+	h.start(false)
+	if _, err := h.core.Apply(w.now, 1, Change{Document: h.edit(limited(7000, 60, 40))}); !errors.Is(err, ErrNotReady) {
+		t.Errorf("just restarted: %v", err)
+	}
+	h.noDisk, h.disk = true, nil
+	h.kill()
+	h.start(false)
+	w.run(time.Second)
+	if _, err := h.core.Apply(w.now, 1, Change{Document: h.edit(limited(7000, 60, 40))}); !errors.Is(err, ErrNotReady) {
+		t.Errorf("restarted without memory: %v", err)
+	}
+}
+
 func TestConcurrentEditsEndInOneWinnerAndTheLoserIsTold(t *testing.T) {
 	for seed := range uint64(6) {
 		w := newWorld(t, 48+seed, fiveNodes)
