@@ -187,7 +187,7 @@ func worldOfPauses() *smallWorld {
 	w.epoch(1, 1, -1, 1, 1)
 	w.pauses = true
 	w.meet(2, a)
-	return w.depths(6, 18)
+	return w.depths(5, 18)
 }
 
 func worldOfDrift() *smallWorld {
@@ -292,9 +292,9 @@ func worldOfJoining() *smallWorld {
 }
 
 func worldOfForce() *smallWorld {
-	w := newSmallWorld("force", 3, "c has died with loans of its own out; the operator forces it out and gives its base to a; it may come back")
+	w := newSmallWorld("force", 3, "c has died with loans of its own out; the operator says so at a, which gets its base; c may come back")
 	w.epoch(1, 1, -1, 1, 1, 1)
-	w.epoch(2, 7, 0, 2, 1, -1).Forced = map[NodeID]uint64{c: 1}
+	w.epoch(2, 7, 0, 2, 1, 0).Forced = map[NodeID]uint64{c: 1}
 	w.edit(a)
 	w.disks = [mostNodes]bool{true, true, true}
 	w.steady(b)
