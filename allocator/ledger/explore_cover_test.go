@@ -38,7 +38,7 @@ func treatment() map[string]map[string]string {
 		"book": {
 			"name": "a world has one budget", "index": "", "ceiling": "", "demand": anew, "in": "", "caps": "", "out": "",
 			"outTotal": derived, "outUntil": derived, "outKnown": derived,
-			"loans": "", "pubCeiling": shown, "want": anew, "keep": anew, "releasedNow": shown,
+			"loans": "", "pubCeiling": shown, "moved": shown, "want": anew, "keep": anew, "releasedNow": shown,
 		},
 		"borrowed":   {"amount": "", "end": ""},
 		"release":    {"seq": "", "amount": ""},
