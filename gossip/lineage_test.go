@@ -161,8 +161,14 @@ func TestAProvisionalNodeIsNoBridgeBetweenLineages(t *testing.T) {
 			if p.newest(nameOf(2+i)) != [2]uint64{} || c.nodes[2+i].newest(nameOf(4)) != [2]uint64{} {
 				t.Errorf("rows with node %d of the other lineage", 2+i)
 			}
+			c.within(2*time.Minute, "the other lineage refuses the one that did not choose it", func() bool {
+				return slices.Contains(c.nodes[2+i].fingerprints("refused"), nameOf(4))
+			})
+		}
+		time.Sleep(2 * refusedFor)
+		for i := range 2 {
 			if got := c.nodes[2+i].fingerprints("refused"); !slices.Contains(got, nameOf(4)) {
-				t.Errorf("node %d refuses %v, want the one that chose the other lineage among them", 2+i, got)
+				t.Errorf("node %d refuses %v after a while, want the one that chose the other lineage among them", 2+i, got)
 			}
 		}
 		if got := p.logs.count("members refused"); got != 1 {

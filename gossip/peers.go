@@ -233,6 +233,9 @@ func (t *peerTable) refuse(name string, n *memberlist.Node, fingerprint uint64, 
 		p.since = now
 	}
 	p.refused, p.refusedAt, p.proof = reason, now, fingerprint
+	if p.member && p.fingerprint == 0 { // it has chosen another lineage: that does not run out
+		p.fingerprint = fingerprint
+	}
 	if n != nil && !p.member {
 		p.node, p.state = copyNode(n), Alive
 	}
