@@ -105,7 +105,7 @@ func (c *campaign) work(ctx context.Context) {
 		}
 		seed := c.first + n
 		for i, r := range runners {
-			res := r.Run(seed, modeOf(c.rota, seed), c.steps)
+			res := r.Run(seed, modeOf(c.rota, seed), r.steps)
 			c.add(i, r.Name(), res)
 		}
 		c.mu.Lock()
@@ -198,7 +198,7 @@ func (c *campaign) explain(out io.Writer) {
 	}
 	for _, r := range runners {
 		if r.Name() == f.Adversary {
-			fmt.Fprintln(out, r.Explain(f.Seed, f.mode, c.steps))
+			fmt.Fprintln(out, r.Explain(f.Seed, f.mode, r.steps))
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"subak/chaos"
 	"subak/chaos/schedule"
+	"subak/chaos/timed"
 )
 
 // options are the command line.
@@ -33,7 +34,8 @@ type options struct {
 	adversary string
 	profile   string
 	replay    string
-	steps     int
+	steps     int // of the schedule adversary
+	faults    int // of the timed one
 	jobs      int
 	limit     time.Duration
 	json      bool
@@ -88,7 +90,8 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	f.StringVar(&o.adversary, "adversary", "schedule", "schedule, timed or both")
 	f.StringVar(&o.profile, "profile", "", "the schedule adversary's only profile: "+profileNames())
 	f.StringVar(&o.replay, "schedule", "", "replay the schedule in this file on --seed and one --mode")
-	f.IntVar(&o.steps, "steps", 1000, "steps of a seed")
+	f.IntVar(&o.steps, "steps", 1000, "steps of a seed of the schedule adversary")
+	f.IntVar(&o.faults, "faults", 40, "faults of a seed of the timed adversary")
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many seeds at once")
 	f.DurationVar(&o.limit, "time", 0, "stop after this long; 0 is no limit")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
@@ -100,8 +103,8 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 		o.first, o.seeds = o.one, 1
 	}
 	o.jobs = max(1, o.jobs)
-	if o.steps < 1 {
-		return o, fmt.Errorf("%d steps are not 1 or more", o.steps)
+	if o.steps < 1 || o.faults < 1 {
+		return o, fmt.Errorf("%d steps and %d faults are not 1 or more", o.steps, o.faults)
 	}
 	return o, nil
 }
@@ -143,14 +146,26 @@ func (o options) modes() ([]chaos.Mode, error) {
 	return []chaos.Mode{m}, err
 }
 
-// runners makes one runner for each adversary asked for.
-func (o options) runners() ([]chaos.Runner, error) {
+// adversary is a runner and how long its seeds are.
+type adversary struct {
+	chaos.Runner
+	steps int
+}
+
+// runners makes one runner for each adversary asked for; every seed goes to all.
+func (o options) runners() ([]adversary, error) {
 	if _, ok := schedule.ByName(o.profile); !ok && o.profile != "" {
 		return nil, fmt.Errorf("profile %q is none of %s", o.profile, profileNames())
 	}
+	bySchedule := adversary{schedule.New(o.profile), o.steps}
+	byTime := adversary{timed.New(), o.faults}
 	switch o.adversary {
 	case "schedule":
-		return []chaos.Runner{schedule.New(o.profile)}, nil
+		return []adversary{bySchedule}, nil
+	case "timed":
+		return []adversary{byTime}, nil
+	case "both":
+		return []adversary{bySchedule, byTime}, nil
 	}
 	return nil, fmt.Errorf("adversary %q is not known", o.adversary)
 }
@@ -169,8 +184,8 @@ func tell(o options, modes []chaos.Mode, out io.Writer) int {
 	}
 	for _, r := range runners {
 		mode := modeOf(modes, o.one)
-		res := r.Run(o.one, mode, o.steps)
-		fmt.Fprintln(out, r.Explain(o.one, mode, o.steps))
+		res := r.Run(o.one, mode, r.steps)
+		fmt.Fprintln(out, r.Explain(o.one, mode, r.steps))
 		fmt.Fprintf(out, "sim: %s, seed %d, mode %v: %s\n", word(res.Violation == nil), o.one, mode, r.Name())
 		if res.Violation != nil {
 			code = exitViolation

@@ -82,7 +82,7 @@ func TestAnInterruptedCampaignSaysWhatWasDone(t *testing.T) {
 }
 
 func TestAViolationAndTooLittleFailTheCampaign(t *testing.T) {
-	c := newCampaign(options{steps: 10, adversary: "schedule"}, chaos.Modes())
+	c := newCampaign(options{steps: 10, faults: 1, adversary: "schedule"}, chaos.Modes())
 	c.prepare()
 	c.total.seeds = enough
 	if missing := c.missing(); len(missing) == 0 {
