@@ -103,6 +103,27 @@ func troubled() api.Status {
 	return s
 }
 
+// joining is a node that remembers nothing, a moment after its start.
+func joining() api.Status {
+	s := healthy()
+	s.Provisional, s.Ready, s.Reason = true, false, "no epoch yet: this node remembers none, and peers are being asked"
+	s.Join, s.Proved, s.Quarantine, s.Epoch = api.NeverJoined, false, 3, api.Epoch{}
+	for i := range s.Members[1:] {
+		s.Members[1+i].Live, s.Members[1+i].AgeMillis = false, -1
+	}
+	b := &s.Budgets[0]
+	b.Ceiling, b.Share, b.Target, b.Borrow, b.SumShare, b.SumDemand, b.Classes = 0, 0, 0, 0, 0, 0, nil
+	return s
+}
+
+// strayed is a node whose file is not what is in force.
+func strayed() api.Status {
+	s := healthy()
+	s.FileDiffers = []string{"node ams: weight 55 -> 60", "node fra: removed (was weight 80)", "3", "4", "5", "6", "7"}
+	s.Members = append(s.Members, api.Member{Name: "lhr", Address: "10.0.0.4:7946", Gossip: "alive", AgeMillis: -1, RTTMillis: 12, Provisional: true})
+	return s
+}
+
 func explanation() api.Explanation {
 	return api.Explanation{
 		Budget: "origin", Class: "uncleared", Node: "ams", Demand: 22000, Base: 2666.666667, Kept: 2666.666667, Level1: 1500, Borrowed: 743.833333,
@@ -160,6 +181,9 @@ func TestWhatOperatorsRead(t *testing.T) {
 		{"status-healthy", healthy, []string{"status"}, exitOK},
 		{"status-troubled", troubled, []string{"status"}, exitNotReady},
 		{"status-over", over, []string{"status"}, exitBroken},
+		{"status-joining", joining, []string{"status"}, exitNotReady},
+		{"status-strayed", strayed, []string{"status"}, exitOK},
+		{"members-strayed", strayed, []string{"members"}, exitOK},
 		{"members-healthy", healthy, []string{"members"}, exitOK},
 		{"members-troubled", troubled, []string{"members"}, exitOK},
 		{"explain", healthy, []string{"explain", "origin", "uncleared"}, exitOK},

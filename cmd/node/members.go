@@ -43,7 +43,7 @@ nodes take part in the sharing. AGE is that of the newest news.`,
 // refusedWords says what is meant by the reason why a peer's rows are refused.
 func refusedWords(reason string) string {
 	if reason == "fingerprint" {
-		return "other nodes or budgets in its configuration"
+		return "of another lineage: it began with other nodes or budgets"
 	}
 	return reason
 }
@@ -65,8 +65,10 @@ func membersPage(members []api.Member) *page {
 		switch {
 		case m.Refused != "":
 			note = "refused: " + refusedWords(m.Refused)
+		case m.Provisional:
+			note = "started without memory: asks what is in force"
 		case !m.Listed:
-			note = "not in the configuration"
+			note = "not a member"
 		}
 		age, rtt := millis(m.AgeMillis), millis(m.RTTMillis)
 		if m.Self {

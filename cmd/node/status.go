@@ -66,7 +66,7 @@ func statusPage(s *api.Status) *page {
 	p.fact("ready", readyWords(s)...)
 	p.fact("budget", keptWords(s)...)
 	p.fact("views", viewWords(s)...)
-	p.fact("config", epochWords(s))
+	p.fact("config", configWords(s)...)
 	p.fact("frozen", frozenWords(s))
 	p.fact("dropped", droppedWords(s.Dropped))
 	for i := range s.Budgets {
@@ -81,6 +81,9 @@ func readyWords(s *api.Status) []string {
 	words := []string{yesNo(s.Ready)}
 	if s.Reason != "" {
 		words[0] += ": " + s.Reason
+	}
+	if s.Provisional {
+		return words // it has not begun: nothing below is about it yet
 	}
 	switch s.Join {
 	case api.NeverJoined:
@@ -155,7 +158,7 @@ func viewWords(s *api.Status) []string {
 	if s.Digests > 1 {
 		head = fmt.Sprintf("DIFFER: %d views, normal for a tick or two; %d of %d nodes live", s.Digests, live, listed)
 	}
-	return []string{head, labelled("other view", differ), labelled("not live", gone), labelled("outside the pool, frozen or just restarted", outside(s)), labelled("refused", refused), labelled("not in the configuration", strangers)}
+	return []string{head, labelled("other view", differ), labelled("not live", gone), labelled("outside the pool, frozen or just restarted", outside(s)), labelled("refused", refused), labelled("not members", strangers)}
 }
 
 // outside names the live nodes that bring nothing to the pool of some budget;
@@ -179,7 +182,24 @@ func labelled(label string, names []string) string {
 	return label + ": " + list(names)
 }
 
+// configWords names what this node works under, and what its file would change.
+func configWords(s *api.Status) []string {
+	const shown = 5
+	differs := s.FileDiffers
+	if more := len(differs) - shown; more > 0 {
+		differs = append(slices.Clone(differs[:shown]), fmt.Sprintf("and %d more", more))
+	}
+	words := []string{epochWords(s)}
+	if len(differs) > 0 {
+		words = append(words, "this node's file differs, and counts only once it is applied: "+strings.Join(differs, "; "))
+	}
+	return words
+}
+
 func epochWords(s *api.Status) string {
+	if s.Provisional {
+		return "what is in force is not known here yet"
+	}
 	e := &s.Epoch
 	words := fmt.Sprintf("epoch %d %s, ", e.Version, short(e.Hash))
 	switch {
