@@ -306,7 +306,7 @@ func (w *world) applied(r *ledger.Row, p *process) {
 // adopt tells p of an epoch.
 func (w *world) adopt(p *process, e *ledger.Epoch) {
 	before := p.l.Epoch()
-	if e == before {
+	if e == before || p.refuses(e) {
 		return
 	}
 	now := p.clock.At(w.t)
@@ -323,9 +323,12 @@ func (w *world) adopt(p *process, e *ledger.Epoch) {
 	switch {
 	case err == nil && lent:
 		w.seen[sawEpochWithLoans]++
-	case errors.Is(err, ledger.ErrNotGreater) && e.ID.Version == before.ID.Version:
-		w.seen[sawSibling]++
-	case err != nil && !errors.Is(err, ledger.ErrNotGreater) && !errors.Is(err, ledger.ErrHeld):
+	case errors.Is(err, ledger.ErrNotGreater):
+		p.noteRefusal(e)
+		if e.ID.Version == before.ID.Version {
+			w.seen[sawSibling]++
+		}
+	case err != nil && !errors.Is(err, ledger.ErrHeld):
 		w.fail("adopt", "n%d: %v", p.name, err)
 	}
 }

@@ -29,6 +29,12 @@ type process struct {
 	claims [maxBudgets]allocator.Rate
 	next   int64 // own clock: when the first of the planes steps down
 
+	// Epochs that the ledger refused for its adopted one, under which it would
+	// refuse them again: asking costs more than anything else about a delivery.
+	refusedBy *ledger.Epoch
+	refused   [4]*ledger.Epoch
+	refusals  uint8
+
 	// Places of the world's budgets in the ledger under epoch seen, -1 if absent.
 	seen   *ledger.Epoch
 	places [maxBudgets]int8
@@ -58,6 +64,19 @@ func (p *process) place(u int) int {
 		}
 	}
 	return int(p.places[u])
+}
+
+// refuses reports that e was refused under the present epoch.
+func (p *process) refuses(e *ledger.Epoch) bool {
+	return p.refusedBy == p.l.Epoch() && (p.refused[0] == e || p.refused[1] == e || p.refused[2] == e || p.refused[3] == e)
+}
+
+func (p *process) noteRefusal(e *ledger.Epoch) {
+	if cur := p.l.Epoch(); p.refusedBy != cur {
+		p.refusedBy, p.refused, p.refusals = cur, [4]*ledger.Epoch{}, 0
+	}
+	p.refused[p.refusals%4] = e
+	p.refusals++
 }
 
 // budgetOf returns which of the world's budgets is the b-th of e. Their names
