@@ -147,6 +147,30 @@ func TestANodeComesBackUnderTheClustersEpochWhateverItsFileAndMemory(t *testing.
 	}
 }
 
+func TestANodeThatWasTakenOutRemembersThatItIsNoMember(t *testing.T) {
+	t.Parallel()
+	dirs := map[string]string{"a": t.TempDir(), "b": t.TempDir(), "c": t.TempDir()}
+	nodes := clusterIn(t, dirs)
+	if _, err := nodes[0].node.Change(api.ChangeRequest{Name: "new.yaml", File: setup{name: "a", roster: []string{"a", "b"}}.yaml()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range nodes[:2] {
+		underTheCluster(t, l, nodes[0], 1500)
+	}
+	out := func(l *live) func() bool {
+		return func() bool {
+			s := l.status()
+			return !s.Ready && !s.Member && !s.Provisional && strings.Contains(s.Reason, "not a member yet") && s.Epoch.Hash == nodes[0].status().Epoch.Hash
+		}
+	}
+	eventually(t, "it knows that it is out", out(nodes[2]))
+	c := nodes[2].again(t, setup{seed: "127.0.0.1:1", dir: dirs["c"]}) // it meets nobody
+	eventually(t, "it knows that still, of itself", out(c))
+	if share := c.status().Budgets[0].Share; share != 0 {
+		t.Errorf("it enforces %v", share)
+	}
+}
+
 // Lesson O16: whoever remembers another lineage is a stranger, even with the file
 // of the cluster that it is pointed at.
 func TestANodeThatRemembersAnotherLineageIsRefusedBothWays(t *testing.T) {
