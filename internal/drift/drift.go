@@ -122,6 +122,7 @@ type peer struct {
 	last   uint32 // its newest reading as told
 	clock  int64  // the same in nanoseconds, without the modulus
 	newest int64  // own reading when it arrived
+	final  slot   // the newest observation alone
 	slots  [slots]slot
 	used   int // slots in use, oldest first
 
@@ -163,6 +164,7 @@ func (d *Detector) Observe(o Observation) (changed bool) {
 	after, before := point{o.Sent, p.clock}, point{o.Merged, p.clock}
 	d.judge(p, o.Merged, after, before)
 	p.keep(o.Merged, after, before)
+	p.final = slot{o.Merged, after, before}
 	return p.verdictAt(o.Merged) != was
 }
 
@@ -253,8 +255,11 @@ func (d *Detector) Bounds(now int64, id int) Bounds {
 		b.Since = p.since
 	}
 	for i := range p.used {
-		for j := i; j < p.used; j++ {
-			from, to := &p.slots[i], &p.slots[j]
+		for j := i; j <= p.used; j++ {
+			from, to := &p.slots[i], &p.final
+			if j < p.used {
+				to = &p.slots[j]
+			}
 			if gained, span := least(from.after, to.before); span > 0 {
 				b.LowPPM = max(b.LowPPM, floor(gained*million, span))
 			}

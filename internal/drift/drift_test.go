@@ -113,7 +113,7 @@ func TestNoAlarmWhateverTheDelaysWhileTheRateIsWithinEps(t *testing.T) {
 			rates[i] = []int64{low, high, low + p.rng.Int64N(high-low+1)}[p.rng.IntN(3)]
 		}
 		p.ratePPM = func(at int64) int64 { return rates[at/stretch%64] }
-		if v := p.run(90 * time.Second); v != Within {
+		if v := p.run(50 * time.Second); v != Within {
 			t.Fatalf("alarm %v at %s: %+v", v, time.Duration(p.firstProven), p.d.Bounds(p.firstProven, 3))
 		}
 	})
@@ -170,6 +170,24 @@ func TestDriftBeyondEpsIsProvenWithinTheStatedTime(t *testing.T) {
 				t.Errorf("proven after %s, stated %s", worst, c.limit)
 			}
 		})
+	}
+}
+
+func TestBoundsAreKnownFromTheSecondRowOnAndNarrow(t *testing.T) {
+	d := New(10_000)
+	width := func(s int64) int64 {
+		b := d.Bounds(s*1e9, 0)
+		if b.LowPPM == NoLow || b.HighPPM == NoHigh {
+			t.Fatalf("after %d s: %+v", s, b)
+		}
+		return b.HighPPM - b.LowPPM
+	}
+	for s := range int64(600) {
+		d.Observe(Observation{Peer: 0, Inc: 1, Clock: uint32(1 + s*1000), Sent: s*1e9 - 2e8, Merged: s * 1e9})
+		switch { // 0.2 s between P and R of either row, and twice the slack
+		case s == 2 && width(s) > 250_000, s == 60 && width(s) > 7_000, s == 599 && width(s) > 800:
+			t.Errorf("after %d s the bounds are %d ppm apart", s, width(s))
+		}
 	}
 }
 
