@@ -29,6 +29,8 @@ type Status struct {
 	FileDiffers []string `json:"file_differs,omitempty"`
 	TickMillis  float64  `json:"tick_ms"`
 	TermMillis  float64  `json:"term_ms"`
+	// Alarms are what does not mend itself.
+	Alarms []Alarm `json:"alarms,omitempty"`
 	// Digests counts the distinct view digests among live peers, this node
 	// included: 1 is agreement.
 	Digests int      `json:"digests"`
@@ -74,6 +76,7 @@ type Member struct {
 	Digest      string  `json:"digest"`
 	Agrees      bool    `json:"agrees"` // its digest equals this node's
 	Refused     string  `json:"refused,omitempty"`
+	Clock       *Clock  `json:"clock,omitempty"`       // nil while nothing is known of it
 	Provisional bool    `json:"provisional,omitempty"` // does not know yet what is in force
 }
 

@@ -112,7 +112,7 @@ type Core struct {
 	probed                      int64 // when the disk was tried last, lease clock
 	drift                       *drift.Detector
 	twin                        Twin
-	memoryOld                   bool    // the memory was found to be an old copy
+	memoryOld                   int64   // when the memory was found to be an old copy, lease clock; 0 for never
 	trails                      []trail // by NodeID
 	traffic                     traffic
 	stale                       stale

@@ -31,6 +31,9 @@ func (c *Core) probe(now int64) {
 	}
 }
 
+// TryDisk saves the memory now and reports whether that worked.
+func (c *Core) TryDisk() bool { return c.save() }
+
 // listens reports whether a node that was started with a memory keeps quiet yet,
 // for two ticks at most, until a peer has shown what it knows of former lives:
 // that tells whether the memory is an old copy (ledger.Unconfirmed).

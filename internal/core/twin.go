@@ -28,6 +28,12 @@ func (t Twin) Recent(now int64) bool { return t.Seen > 0 && now-t.Last < twinWin
 // Twin returns what is known of another process of this name.
 func (c *Core) Twin() Twin { return c.twin }
 
+// MemoryOld reports whether the memory that this process started from was found
+// to be an old copy, not longer ago than a sighting of a twin counts.
+func (c *Core) MemoryOld(now int64) bool {
+	return c.memoryOld != 0 && now-c.memoryOld < twinWindow
+}
+
 // beginAgain starts a new life, since the own name was seen in a life that this
 // one does not know: that of a twin, or that of a former process whose memory was
 // replaced by an old copy.
@@ -35,8 +41,8 @@ func (c *Core) beginAgain(now int64) {
 	if c.twin.Yielded {
 		return
 	}
-	if c.led.MemoryOld() && !c.memoryOld {
-		c.memoryOld = true
+	if c.led.MemoryOld() && c.memoryOld == 0 {
+		c.memoryOld = now
 		c.cfg.CountDrop("memory-outdated")
 	} else {
 		c.cfg.CountDrop("own-name-higher")

@@ -42,8 +42,12 @@ func stateFault(err error) error {
 		return fault(field, err, "stop the other process of this node; each node needs a directory of its own")
 	case errors.Is(err, state.ErrForeign):
 		return fault(field, err, "name the directory of this node; only if its memory may go, empty it")
+	case errors.Is(err, state.ErrFormat):
+		return fault(field, err, "start the version that wrote it, or a later one; only if its memory may go, empty the directory")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fault(field, err, "free the disk of this directory")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrNotExist):
 		return fault(field, err, "name a directory that this user may make and write")
 	}
-	return fmt.Errorf("%s: %w", field, err)
+	return fault(field, err, "replace the disk, or name another directory; without its memory the node gets its base back from its peers")
 }

@@ -56,6 +56,7 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 		at.state = now + stateEvery.Nanoseconds()
 		n.gossip.SetState(n.core.State())
 		n.logReadiness(now)
+		n.logAlarms(now)
 		n.tryCanary(now)
 	}
 	if now >= at.status && n.watched.Load() {

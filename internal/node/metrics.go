@@ -25,6 +25,7 @@ func (n *Node) register() error {
 type nodeCollector struct {
 	n *Node
 	nodeDescs
+	alarmDescs
 }
 
 // nodeDescs are the series; class series carry budget and class.
@@ -38,7 +39,7 @@ func newNodeCollector(n *Node) *nodeCollector {
 	one := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("budget_"+name, help, labels, nil)
 	}
-	return &nodeCollector{n, nodeDescs{
+	return &nodeCollector{n: n, alarmDescs: newAlarmDescs(), nodeDescs: nodeDescs{
 		build:    one("node_info", "Always 1; the labels say which build and node this is.", "version", "node", "cluster"),
 		ready:    one("node_ready", "1 if the node should get traffic."),
 		frozen:   one("node_frozen", "1 while the kill switch is on."),
@@ -100,6 +101,7 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	_, suspended := c.n.clock.Jumps()
 	count(c.jumps, suspended.Seconds())
 	count(c.restarts, float64(s.Dropped["own_name_higher"]))
+	c.alarmDescs.collect(gauge, &s)
 	for i := range s.Budgets {
 		c.collectBudget(gauge, &s.Budgets[i])
 	}

@@ -96,9 +96,12 @@ type Node struct {
 	watched  atomic.Bool // somebody asked for a snapshot lately
 	last     atomic.Pointer[api.Status]
 	leaving  atomic.Bool
-	said     *bool       // the readiness logged last; owned by the loop
-	unsaved  time.Time   // when it was logged last that saving fails; zero while it works; owned by the loop
-	muted    atomic.Bool // nothing is published any more
+	said     *bool              // the readiness logged last; owned by the loop
+	alarmed  map[alarmKey]int64 // what stands, and when it was logged last, lease clock; owned by the loop
+	// hadMemory: a durable state was found that cannot be used.
+	hadMemory bool
+	unsaved   time.Time   // when it was logged last that saving fails; zero while it works; owned by the loop
+	muted     atomic.Bool // nothing is published any more
 }
 
 // Run runs one node until ctx ends and everything has stopped. It returns an

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"subak/allocator/ledger"
 	"subak/internal/config"
 )
 
@@ -84,11 +83,11 @@ func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
 	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)
 	}
-	save := func() { a.node.ask(func() { _ = sender{a.node}.Save(ledger.Stored{}) }) } // as if the memory had changed
+	save := func() { a.node.ask(func() { a.node.core.TryDisk() }) } // as if the memory had changed
 	save()
 	eventually(t, "readiness says why", func() bool {
 		ready, reason := a.node.Ready()
-		return ready && strings.Contains(reason, "cannot be saved")
+		return ready && strings.Contains(reason, "cannot save") && strings.Contains(reason, "what is in force goes on")
 	})
 	if err := os.Rename(away, dir); err != nil {
 		t.Fatal(err)

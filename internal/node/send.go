@@ -76,6 +76,6 @@ func (n *Node) logSaving(err error) {
 		n.log.Info("the durable state is saved again")
 	case time.Since(n.unsaved) >= time.Minute:
 		n.unsaved = time.Now()
-		n.log.Error("cannot save the durable state; no row leaves until it is saved: free the disk of cluster.data_dir", "err", err)
+		n.log.Error("cannot save the durable state; free or replace the disk of cluster.data_dir", "err", err)
 	}
 }

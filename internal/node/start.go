@@ -39,6 +39,7 @@ func (n *Node) openCore() error {
 		case errors.Is(err, epoch.ErrNewer):
 			return fault("cluster.data_dir", err, "start the version that wrote it, or a later one")
 		}
+		n.hadMemory = true
 		n.log.Error("starting without memory: the stored epoch cannot be read", "err", err)
 	}
 	doc := n.doc.Clone() // the core keeps it
@@ -46,11 +47,17 @@ func (n *Node) openCore() error {
 	if err != nil {
 		return err
 	}
-	if n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single {
+	if n.mayBootstrap() {
 		return n.begin(dir, e, doc, nil, sender{n})
 	}
 	n.joiner = newJoiner(n.cfg.Cluster.Name)
 	return n.begin(dir, e, doc, nil, mute{}) // for limiters that admit nothing, and to show
+}
+
+// mayBootstrap reports the operator's word that no memory can be missing. A file
+// that cannot be read shows that it is wrong: there was a memory.
+func (n *Node) mayBootstrap() bool {
+	return n.cfg.Cluster.State == config.New && !n.hadMemory || n.cfg.Cluster.Single
 }
 
 // begin makes the core of a life under epoch e and puts it in force.
@@ -64,11 +71,10 @@ func (n *Node) begin(dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document
 		return err
 	}
 	tick := n.cfg.Gossip.Tick
-	first := (n.cfg.Cluster.State == config.New || n.cfg.Cluster.Single) && n.joiner == nil
 	c, err := core.New(core.Config{
 		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
 		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
-		Bootstrap: first, Durable: n.state != nil, Stored: stored,
+		Bootstrap: n.mayBootstrap(), Durable: n.state != nil, Stored: stored,
 		NewLife: newIncarnation, LargestCost: largestCosts(n.cfg), CountDrop: n.drops.count,
 	}, out, dir, e, doc, n.clock.Now())
 	if err != nil {
@@ -116,6 +122,7 @@ func (n *Node) openState() (*ledger.Stored, error) {
 	found, err := dir.Load(&stored)
 	switch {
 	case errors.Is(err, state.ErrTorn):
+		n.hadMemory = true
 		n.log.Error("starting without memory; the base comes back when a peer vouches for this node", "err", err)
 		return nil, nil
 	case err != nil:

@@ -50,6 +50,7 @@ func (n *Node) snapshot(now int64) {
 		s.Epoch = api.Epoch{} // that of the file is not in force
 	}
 	s.Ready, s.Reason = n.readiness(&report, s.Join)
+	s.Alarms = n.alarms(now)
 	n.members(now, s, &report)
 	for _, b := range c.Budgets() {
 		s.Budgets = append(s.Budgets, n.budgetStatus(now, b, &report))
@@ -81,16 +82,20 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 		return false, n.joiner.reason()
 	case n.core.Position() < 0:
 		return false, "not a member yet: the epoch in force does not list this node, so it enforces 0; add it to nodes and put that in force at a member: subak apply"
+	case n.core.Twin().Yielded:
+		return false, n.twinWords(n.clock.Now())
 	case l.Superseded:
 		return false, "another process of this name was seen; starting a new life"
+	case l.MemoryOld:
+		return false, n.memoryWords(n.clock.Now())
 	case l.Quarantine > 0:
 		return false, fmt.Sprintf("quarantine after the start: loans of a former life run out in %.1f s", l.Quarantine.Seconds())
 	case !l.Proved:
 		return false, "not proved after a restart: waiting until about half of the other nodes have heard of it; check that gossip reaches them"
 	case join == api.LostPeers && !n.cfg.Admin.ReadyWhenIsolated:
 		return false, "lost all peers, and admin.ready_when_isolated is off"
-	case !n.unsaved.IsZero():
-		return true, "serving on the own base, unseen by the others: the durable state cannot be saved, so no row leaves; free the disk of cluster.data_dir"
+	case n.diskWords() != "":
+		return true, n.diskWords()
 	case l.Active != l.Epoch:
 		return true, "serving on the ceiling of the epoch before: the present one is not in force everywhere yet"
 	case n.core.Frozen():
@@ -157,6 +162,7 @@ func (n *Node) members(now int64, s *api.Status, l *ledger.Status) {
 		if m.Age >= 0 {
 			x.AgeMillis = millis(m.Age)
 		}
+		x.Clock = clockOf(n.core.Clock(now, m.Node))
 		x.Agrees = m.Self || m.Live && n.core.Agrees(now, m.Node)
 		if m.Self {
 			x.Gossip, x.Address, x.RTTMillis = "alive", n.gossip.Addr(), 0
