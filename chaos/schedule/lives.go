@@ -8,6 +8,8 @@ import (
 	"subak/chaos"
 )
 
+const liveWindow = 2 * time.Second
+
 func rateOf(x int64) allocator.Rate { return allocator.Rate(max(0, x)) }
 
 // incarnation returns one that the name never used (A3) and above the given one.
@@ -36,31 +38,11 @@ func (w *world) incarnation(name ledger.NodeID, above uint64, back bool) uint64 
 // was set back.
 func (w *world) start(name ledger.NodeID, e *ledger.Epoch, detail uint64, bootstrap, doubt bool) {
 	rng := chaos.NewRand(detail)
-	cfg := ledger.Config{
-		Self: name, Live: liveWindow, EpsPPM: w.eps, Guard: time.Millisecond,
-		Bootstrap: bootstrap, Doubt: doubt, Durable: w.hasDisk[name], Directory: w.dir,
+	cfg := w.config(name, &rng, detail&1 == 1)
+	cfg.Bootstrap, cfg.Doubt = bootstrap, doubt
+	if cfg.Stored != nil {
+		e = w.epochOf(cfg.Stored.Epoch)
 	}
-	floor := uint64(0)
-	if s := w.disks[name]; s != nil {
-		e = w.epochOf(s.Epoch)
-		floor = s.Incarnation
-		if w.mode == chaos.MajorityProof {
-			// The product asks memory for half of a roster only. Memory in doubt
-			// is what it asks a strict majority for.
-			c := *s
-			c.Recovering = true
-			s = &c
-			w.disks[name] = s
-		}
-		cfg.Stored = s
-		if rng.IntN(4) == 0 { // another term in the config file; without memory it may only grow
-			w.terms[name] = chaos.Pick(&rng, time.Second, 2*time.Second, 3*time.Second)
-		}
-	} else if rng.IntN(8) == 0 {
-		w.terms[name] = min(4*time.Second, w.terms[name]+time.Second)
-	}
-	cfg.Term = w.terms[name]
-	cfg.Inc = w.incarnation(name, floor, detail&1 == 1)
 	p := w.fresh(name)
 	p.clock = chaos.NewClock(w.t, int64(rng.IntN(1_000_000))*1_000_000)
 	l, err := ledger.New(cfg, e, p.clock.At(w.t))
@@ -83,6 +65,47 @@ func (w *world) start(name ledger.NodeID, e *ledger.Epoch, detail uint64, bootst
 		w.persist(p) // a first life that left no trace would have to be bootstrapped again
 	}
 	w.install(p)
+}
+
+// config is the ledger's, from disk and config file.
+func (w *world) config(name ledger.NodeID, rng *chaos.Rand, back bool) ledger.Config {
+	cfg := ledger.Config{Self: name, Live: liveWindow, EpsPPM: w.eps, Guard: time.Millisecond, Durable: w.hasDisk[name], Directory: w.dir}
+	floor := uint64(0)
+	if s := w.disks[name]; s != nil {
+		floor = s.Incarnation
+		if w.mode == chaos.MajorityProof {
+			// The product asks memory for half of a roster only. Memory in doubt
+			// is what it asks a strict majority for.
+			c := *s
+			c.Recovering = true
+			s = &c
+			w.disks[name] = s
+		}
+		cfg.Stored = s
+		if rng.IntN(4) == 0 { // another term in the config file; without memory it may only grow
+			w.terms[name] = chaos.Pick(rng, time.Second, 2*time.Second, 3*time.Second)
+		}
+	} else if rng.IntN(8) == 0 {
+		w.terms[name] = min(4*time.Second, w.terms[name]+time.Second)
+	}
+	cfg.Term = w.terms[name]
+	cfg.Inc = w.incarnation(name, floor, back)
+	return cfg
+}
+
+// kill ends a life.
+func (w *world) kill(p *process) {
+	w.tell("n%d (%d) dies", p.name, p.l.Incarnation())
+	now := p.clock.At(w.t)
+	for b := range p.l.Budgets() {
+		if _, until := p.l.Fallback(b); until > now {
+			w.seen[sawLentRestart]++
+			break
+		}
+	}
+	w.stop(p)
+	w.procs[p.name] = nil
+	w.spare = append(w.spare, p)
 }
 
 // fresh returns an empty process.

@@ -181,7 +181,7 @@ func Profiles() []Profile {
 		// Edits that race, restarts around them, and deaths of lenders.
 		b.with("plots", 40, func(p *Profile) {
 			w := &p.Weights
-			w[races], w[widows], w[hastes], w[lapses], w[comebacks], w[rounds] = 12, 10, 10, 4, 6, 20
+			w[races], w[widows], w[hastes], w[lapses], w[comebacks], w[rounds] = 12, 10, 10, 8, 6, 20
 			w[publishes], w[delivers] = 100, 150
 			p.Nodes = []int{3, 4, 5, 5, 6}
 			p.Members = []int{50, 66, 100}

@@ -292,7 +292,7 @@ func (w *world) lapse(n uint8) {
 	}
 	w.calmDown()
 	editor := uint64(1) << p.name
-	old := w.lastOf(uint8(p.name))
+	old, before := w.lastOf(uint8(p.name)), w.greatest
 	w.editWith(uint8(p.name), Heavy, 0)
 	w.chat(editor, self)
 	w.chat(self, editor)
@@ -300,23 +300,23 @@ func (w *world) lapse(n uint8) {
 	if w.rng.IntN(2) == 0 && !w.spoilsDisk(n) {
 		w.do(Action{Kind: Lose, Node: n})
 	}
-	w.startAgain(n)
-	rest := all &^ editor
-	if w.rng.IntN(2) == 0 {
-		w.outlast()
+	if w.rng.IntN(4) > 0 {
+		w.do(Action{Kind: Start, Node: n, Ref: w.idOf(before), Arg: int64(w.rng.Uint64() &^ 1)})
 	}
+	w.startAgain(n) // if it does not run yet
+	rest := all &^ editor
+	w.outlast()
 	for range 3 {
 		w.chat(rest, rest)
 		w.deliverTo(old, OwnBody, n)
 	}
-	if w.rng.IntN(2) == 0 {
-		w.outlast()
-	}
-	w.chat(rest, rest)
 	w.chat(rest, self)
-	w.chat(editor, all&^self)
-	w.chat(all, all&^self)
-	w.chat(all, editor)
+	others := chaos.Pick(&w.rng, all&^self, all&^self, all)
+	for range 2 {
+		w.chat(editor, all&^self)
+		w.chat(others, editor)
+	}
+	w.chat(all, all)
 }
 
 // lastOf returns the newest row of a name, 0 if none is left.
