@@ -22,8 +22,8 @@ type stock struct {
 	peak   int64 // ppm of limit
 	bound  *bound.Checker
 
-	alloc    *allocator.Allocator // of the first config, for its bases
-	admitted []int64              // by class, units
+	sums     past    // of what was enforced
+	admitted []int64 // by class, units
 	offered  []int64
 }
 
@@ -34,13 +34,10 @@ func newStock(s *Setup, b int) *stock {
 		name: d.Budgets[b].Name, limit: spec.Budget, shares: make([]allocator.Rate, s.Nodes),
 		admitted: make([]int64, s.Classes), offered: make([]int64, s.Classes),
 	}
-	var err error
-	if st.alloc, err = allocator.New(*spec); err != nil {
-		panic(err)
-	}
 	if s.Whole {
 		return st // figures do not judge single requests
 	}
+	var err error
 	st.bound, err = bound.New(bound.Config{
 		// A fast clock fills its buckets faster by that much.
 		Limit: spec.Budget + spec.Budget/1_000_000*allocator.Rate(s.RhoPPM+1), Burst: s.Burst,
@@ -69,6 +66,17 @@ func (w *world) lapse(h *host) {
 			w.note(h, "a lease of %s ran out: %d, was %d", s.name, now, s.shares[h.id])
 			s.sum += now - s.shares[h.id]
 			s.shares[h.id] = now
+		}
+	}
+}
+
+// touch is check for an event that rarely changes a share: news, before the turn
+// that acts on them. An epoch that is taken up does.
+func (w *world) touch(h *host) {
+	for _, s := range w.stocks {
+		if h.share(s.name) != s.shares[h.id] {
+			w.check(h)
+			return
 		}
 	}
 }
@@ -204,7 +212,7 @@ func (w *world) notStarved(h *host, i int) {
 	l := &h.floor[i]
 	b := h.budget(w.stocks[i].name)
 	s := h.led.Standing()
-	if b == nil || !h.runs() || h.slow > 0 || s.Quarantine || !s.Proved || s.Frozen || s.Superseded || h.core.Epoch().ID != h.active {
+	if b == nil || !h.runs() || h.slow > 0 || s.Quarantine || !s.Proved || s.Frozen || s.Superseded || h.core.Epoch().ID != h.active || h.core.Position() < 0 {
 		*l = lowest{since: w.now, cur: math.MaxInt64}
 		return
 	}

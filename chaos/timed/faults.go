@@ -232,20 +232,25 @@ func (w *world) endsOf(h *host) {
 	})
 }
 
-// mayDie applies assumption A6, and what liveness needs on top: enough members
-// remember so that whoever forgot finds a strict majority of witnesses.
+// mayDie applies assumption A6, and what liveness needs on top: of every roster
+// that may be in force enough members remember, so that whoever forgot finds
+// a strict majority of witnesses.
 func (w *world) mayDie(h *host, losesDisk bool) bool {
 	if !losesDisk && h.disk != nil && !h.disk.Recovering || !h.remembers() {
 		return true
 	}
-	n := len(w.hosts)
-	others := 0
-	for _, o := range w.hosts {
-		if o != h && o.remembers() {
-			others++
+	for _, c := range w.configs {
+		members, others := len(c.members), 0
+		for _, o := range w.hosts {
+			if o != h && c.members[o.name] && o.remembers() {
+				others++
+			}
+		}
+		if others < min(members/2+1, members-1) {
+			return false
 		}
 	}
-	return others >= min(n/2+1, n-1)
+	return true
 }
 
 // restart starts the name again, unless a fault keeps it down.

@@ -59,6 +59,7 @@ type host struct {
 	epoch    ledger.EpochID
 	last     []ledger.Heard // newest row delivered, by publisher
 	floor    []lowest       // by budget
+	targets  []past         // likewise
 	born     int64
 }
 
@@ -83,11 +84,7 @@ func (h *host) wallMillis() uint64 { return uint64(max(h.w.now/1e6+h.wall, 1)) }
 func (h *host) start(bootstrap bool) {
 	w := h.w
 	dir := ledger.NewDirectory()
-	doc := w.setup.document()
-	e, err := epoch.Root(doc, dir)
-	if err != nil {
-		panic(err)
-	}
+	e, doc := h.config(dir)
 	now := h.reading()
 	cfg := core.Config{
 		Self: h.name, Tick: w.setup.Tick, GapMin: w.setup.GapMin, FirstTick: now + h.rng.Int64N(int64(w.setup.Tick)),
@@ -97,7 +94,9 @@ func (h *host) start(bootstrap bool) {
 		LargestCost: w.largest,
 		CountDrop:   h.countDrop,
 	}
+	cfg.Installed = func([]*core.Budget) { w.know(h.core.Epoch(), h.core.Document()) }
 	var above uint64
+	var err error
 	if h.disk != nil {
 		above = h.disk.Incarnation
 	}
@@ -128,6 +127,32 @@ func (h *host) start(bootstrap bool) {
 	}
 	w.note(h, "starts as %d, disk %v", cfg.Inc, h.disk != nil)
 	h.turn(now, false)
+}
+
+// config is what a life begins with: the epoch on disk; else, as a joiner asks,
+// that of a peer; else the first one, from its config file.
+func (h *host) config(dir *ledger.Directory) (*ledger.Epoch, *epoch.Document) {
+	var r *epoch.Record
+	var err error
+	peer := h.w.hosts[h.rng.IntN(len(h.w.hosts))]
+	switch {
+	case h.disk != nil:
+		r, err = epoch.Load(h.disk, dir)
+	case peer.up && peer != h:
+		e := peer.core.Epoch()
+		r, err = epoch.Decode(e.ID, e.Body, dir)
+	default:
+		doc := h.w.setup.document()
+		e, err := epoch.Root(doc, dir)
+		if err != nil {
+			panic(err)
+		}
+		return e, doc
+	}
+	if err != nil {
+		panic(err)
+	}
+	return r.Epoch, r.Doc
 }
 
 func (h *host) newLife(floor uint64) (uint64, error) {
@@ -233,6 +258,7 @@ func (h *host) heard() {
 		h.turn(h.reading(), true)
 	default:
 		h.news = true
+		h.w.touch(h)
 		h.w.queue.add(event{at: h.w.now + lag, kind: wakes, to: int16(h.id), gen: h.wakeGen})
 	}
 }

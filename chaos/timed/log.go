@@ -8,25 +8,25 @@ import (
 	"subak/gossip/wire"
 )
 
-// logMax is how many of the last lines are kept.
-const logMax = 150
+// lastLines is how many lines are kept of a run that is told.
+const lastLines = 150
 
 // log keeps the last moments of a run as text. Runs without an audience have
 // none.
 type log struct {
-	lines [logMax]string
+	lines []string // a ring
 	n     int
 }
 
 func (l *log) add(line string) {
-	l.lines[l.n%logMax] = line
+	l.lines[l.n%len(l.lines)] = line
 	l.n++
 }
 
 func (l *log) String() string {
 	var b strings.Builder
-	for i := max(0, l.n-logMax); i < l.n; i++ {
-		b.WriteString(l.lines[i%logMax])
+	for i := max(0, l.n-len(l.lines)); i < l.n; i++ {
+		b.WriteString(l.lines[i%len(l.lines)])
 		b.WriteByte('\n')
 	}
 	return b.String()

@@ -19,7 +19,10 @@ type network struct {
 
 // rewire computes the network from the faults in force.
 func (w *world) rewire() {
-	n := network{loss: w.setup.LossPPM, duplicates: w.setup.DuplicatePPM, jitter: w.setup.Jitter, cut: w.net.cut[:0]}
+	n := network{jitter: w.setup.Jitter, cut: w.net.cut[:0]}
+	if w.now >= w.quietEnd { // quiet times have no faults at all
+		n.loss, n.duplicates = w.setup.LossPPM, w.setup.DuplicatePPM
+	}
 	for _, i := range w.active {
 		f := w.schedule[i]
 		switch f.Kind {
@@ -118,6 +121,7 @@ func (w *world) sendRow(h *host, packet []byte, changed bool, every int) {
 		}
 		w.carry(h, h, to, packet, 0)
 		if again {
+			w.seen[resent]++
 			w.carry(h, h, to, packet, resendAfter)
 		}
 	}
@@ -126,7 +130,8 @@ func (w *world) sendRow(h *host, packet []byte, changed bool, every int) {
 // relay passes an arrived row on to a random peer, as gossip does.
 func (w *world) relay(h, as *host, packet []byte) {
 	if w.setup.RelayPPM > 0 && h.rng.Int64N(1_000_000) < w.setup.RelayPPM {
-		if to := w.hosts[h.rng.IntN(len(w.hosts))]; to != as {
+		if to := w.hosts[h.rng.IntN(len(w.hosts))]; to != as && to != h {
+			w.seen[relayed]++
 			w.carry(h, as, to, packet, 0)
 		}
 	}

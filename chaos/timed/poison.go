@@ -27,6 +27,7 @@ func newGuard(w *world) *guard {
 		panic(err)
 	}
 	g.epochs[e.ID] = e
+	w.greatest = e.ID
 	g.dec = wire.NewDecoder(e.Root, g.dir, wire.NewVectors(), func(id ledger.EpochID) *ledger.Epoch { return g.epochs[id] })
 	for range w.hosts {
 		g.encs = append(g.encs, wire.NewEncoder(e.Root, g.dir, wire.NewVectors()))

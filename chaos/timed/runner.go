@@ -82,13 +82,14 @@ func (r *Runner) Explain(seed uint64, mode chaos.Mode, steps int) string {
 			return v != nil && v.Checker == found.Violation.Checker
 		})
 	}
-	return r.Describe(s, schedule)
+	return r.Describe(s, schedule, lastLines)
 }
 
-// Describe runs a schedule and tells all about it.
-func (r *Runner) Describe(s Setup, schedule []Fault) string {
+// Describe runs a schedule and tells all about it, with the last lines of what
+// happened where a checker objects.
+func (r *Runner) Describe(s Setup, schedule []Fault, lines int) string {
 	w := newWorld(s, schedule)
-	w.log = &log{}
+	w.log = &log{lines: make([]string, max(lines, 1))}
 	w.run()
 	var b strings.Builder
 	fmt.Fprintf(&b, "# seed %d, mode %s, profile %s: %d nodes, %d budgets of %v, %d classes\n", s.Seed, s.Mode, s.Profile, s.Nodes, s.Budgets, s.Limits, s.Classes)

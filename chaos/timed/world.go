@@ -34,6 +34,8 @@ type world struct {
 	net      network
 
 	stocks    []*stock
+	configs   map[ledger.EpochID]*config
+	newest    ledger.EpochID // ever adopted
 	greatest  ledger.EpochID // ever activated
 	views     map[uint64]uint64
 	healedAt  int64
@@ -59,7 +61,7 @@ type world struct {
 func newWorld(s Setup, schedule []Fault) *world {
 	w := &world{
 		setup: s, schedule: schedule, state: make([]uint8, len(schedule)), delay: s.Delay,
-		rng: chaos.NewRand(s.Seed ^ 0xa77ac), views: map[uint64]uint64{}, healedAt: -1,
+		rng: chaos.NewRand(s.Seed ^ 0xa77ac), views: map[uint64]uint64{}, configs: map[ledger.EpochID]*config{}, healedAt: -1,
 	}
 	r := chaos.NewRand(s.Seed ^ 0xc10c)
 	w.largest = map[string]int64{}
@@ -74,7 +76,7 @@ func newWorld(s Setup, schedule []Fault) *world {
 		h := &host{
 			w: w, id: i, name: nodeName(i), rng: chaos.NewRand(s.Seed<<8 + uint64(i) + 1), has: s.Disk[i],
 			clock: chaos.NewClock(0, r.Int64N(int64(time.Hour))), wall: 1_700_000_000_000 + r.Int64N(2000) - 1000,
-			ids: make([]ledger.NodeID, s.Nodes), last: make([]ledger.Heard, s.Nodes), floor: make([]lowest, s.Budgets), armed: -1, stage: -1,
+			ids: make([]ledger.NodeID, s.Nodes), last: make([]ledger.Heard, s.Nodes), floor: make([]lowest, s.Budgets), targets: make([]past, s.Budgets), armed: -1, stage: -1,
 		}
 		h.clock.SetRate(0, s.drawRate(&r))
 		for range s.Limits {
@@ -210,8 +212,10 @@ func (w *world) edge(h *host, side int64) {
 	}
 	w.seen[edgeUsed]++
 	w.lapse(h)
-	for b := range h.load {
-		w.arrive(h, b, h.rng.IntN(len(h.load[b])), 1+h.rng.Int64N(8))
+	if w.now >= w.quietEnd { // in quiet times demand is what it is
+		for b := range h.load {
+			w.arrive(h, b, h.rng.IntN(len(h.load[b])), 1+h.rng.Int64N(8))
+		}
 	}
 	if h.stalled == 0 && h.rng.IntN(2) == 0 {
 		h.turn(h.reading(), side < 0)
