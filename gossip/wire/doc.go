@@ -91,7 +91,8 @@
 //
 // A row that does not fit in a datagram goes as a delta: the sections that
 // changed since an earlier row of the same life and epoch, the base. The encoder
-// takes the oldest base with which the packet stays within MaxDelta bytes, so
+// takes the oldest base with which the packet stays within MaxDelta bytes, or a
+// lower limit that it is given, so
 // that as many receivers as can be are able to apply it. A receiver applies it if
 // the newest row it merged is of that life and epoch and not older than the base:
 // what a delta says is absolute, so a younger row serves as well. What it rebuilds

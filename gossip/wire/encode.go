@@ -18,6 +18,7 @@ type Encoder struct {
 	vectors *Vectors
 	current vectorState
 	history history
+	limit   int // bytes that deltas are kept within, if they can be
 
 	buf bytes.Buffer
 	out *msgpack.Encoder // into buf
@@ -52,11 +53,16 @@ const (
 // NewEncoder returns an encoder for the lineage with that root fingerprint.
 // Vectors and the directory are shared with the node's Decoder.
 func NewEncoder(root uint64, dir *ledger.Directory, vectors *Vectors) *Encoder {
-	e := &Encoder{root: root, dir: dir, vectors: vectors, names: nameCache{dir: dir}}
+	e := &Encoder{root: root, dir: dir, vectors: vectors, names: nameCache{dir: dir}, limit: MaxDelta}
 	e.buf.Grow(MaxPacket)
 	e.out = msgpack.NewEncoder(&e.buf)
 	return e
 }
+
+// SetLimit says how many bytes the next deltas may take, at most MaxDelta, by
+// reaching back to an older base. What has changed since the row before goes in
+// any case.
+func (e *Encoder) SetLimit(bytes int) { e.limit = min(bytes, MaxDelta) }
 
 // SetRoot changes the lineage, for a node that learned it only after its start.
 func (e *Encoder) SetRoot(root uint64) { e.root = root }

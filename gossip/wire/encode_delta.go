@@ -153,8 +153,8 @@ func (e *Encoder) fitWhole(r *ledger.Row, n *names, self int, digest uint64) (fi
 	return alone || e.buf.Len() <= MaxPacket, nil
 }
 
-// fitDelta writes the delta from the oldest base with which it stays within
-// MaxDelta; from the row before if there is none.
+// fitDelta writes the delta from the oldest base with which it stays within the
+// limit; from the row before if there is none.
 func (e *Encoder) fitDelta(r *ledger.Row, n *names, self int, digest uint64) error {
 	write := func() int {
 		e.writeRow(r, self, digest, false)
@@ -164,7 +164,7 @@ func (e *Encoder) fitDelta(r *ledger.Row, n *names, self int, digest uint64) err
 }
 
 // oldestBase leaves in sections, and written, the changes since the oldest base
-// that keeps the size that write returns within MaxDelta. The size never rises
+// that keeps the size that write returns within the limit. The size never rises
 // with the base, so it is found by halving.
 func (e *Encoder) oldestBase(r *ledger.Row, n *names, self int, write func() int) error {
 	low, high := 0, len(e.history.seqs)-1 // high is taken if nothing fits
@@ -173,7 +173,7 @@ func (e *Encoder) oldestBase(r *ledger.Row, n *names, self int, write func() int
 		if err := e.putChanges(r, n, self, e.history.seqs[at]); err != nil {
 			return err
 		}
-		fits := write() <= MaxDelta
+		fits := write() <= e.limit
 		switch {
 		case low == high:
 			return nil

@@ -58,6 +58,7 @@ type EachOutbox interface {
 type traffic struct {
 	own  *ledger.Row // newest row that was encoded
 	size int         // bytes of its packet, of the copies if there were any
+	at   int64       // when it was encoded, lease clock
 	// packets holds the newest row of every other node as it arrived, rebuilt
 	// those that arrived as a delta and were not encoded since: for push/pull.
 	packets  map[ledger.NodeID][]byte
@@ -89,12 +90,16 @@ func newTraffic() traffic {
 
 // emit lets a row leave that was published under ep.
 func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) {
+	// What is left of the row's share of bytes says again what it said before, for
+	// those who lost it.
+	share := rowBudget * min(now-c.traffic.at, c.cfg.Tick.Nanoseconds()) / c.cfg.Tick.Nanoseconds()
+	c.enc.SetLimit(int(share) - around)
 	packet, extra, err := c.enc.Row(row, ep)
 	if packet == nil {
 		c.cfg.CountDrop("row-" + wire.ReasonOf(err).String())
 		return
 	}
-	c.traffic.own, c.traffic.size = row, len(packet)
+	c.traffic.own, c.traffic.size, c.traffic.at = row, len(packet), now
 	for _, p := range extra {
 		c.out.Spread(p)
 	}
@@ -133,8 +138,8 @@ func (c *Core) gap() int64 {
 }
 
 const (
-	rowBudget = 1000 // bytes to each peer a tick, while changes come in small steps
-	around    = 60   // bytes around a packet: frame, encryption, label
+	rowBudget = 850 // bytes to each peer a tick, while changes come in small steps
+	around    = 60  // bytes around a packet: frame, encryption, label
 )
 
 // fullDue reports whether everybody gets the full row: in turn, and while an
