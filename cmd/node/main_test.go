@@ -90,6 +90,8 @@ func troubled() api.Status {
 	s.Digests = 2
 	s.Dropped = map[string]uint64{"wrong key": 1204, "queue full": 3}
 	s.Members[1].Agrees, s.Members[1].Digest = false, "0b"
+	s.Members[1].Clock = &api.Clock{LowPPM: 19_500, HighPPM: 21_000, Verdict: "fast"}
+	s.Alarms = []api.Alarm{{Kind: api.AlarmClock, Peer: "fra", Words: "the clock of fra runs fast; mend: that clock"}, {Kind: api.AlarmDisk, Words: "cannot save; mend: the disk"}}
 	s.Members[2].Live, s.Members[2].Gossip, s.Members[2].AgeMillis = false, "dead", 93_000
 	s.Members = append(s.Members,
 		api.Member{Name: "lab", Address: "10.9.9.9:7946", Gossip: "alive", AgeMillis: -1, RTTMillis: -1, Refused: "other cluster\x1b[2J"})

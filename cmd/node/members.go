@@ -69,6 +69,8 @@ func membersPage(members []api.Member) *page {
 			note = "started without memory: asks what is in force"
 		case !m.Listed:
 			note = "not a member"
+		case m.Clock != nil && m.Clock.Verdict != "within":
+			note = "clock too " + m.Clock.Verdict + ": no loans with it"
 		}
 		age, rtt := millis(m.AgeMillis), millis(m.RTTMillis)
 		if m.Self {

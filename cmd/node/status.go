@@ -64,6 +64,7 @@ func statusPage(s *api.Status) *page {
 	p := &page{}
 	p.fact("node", fmt.Sprintf("%s of cluster %s, up %s, version %s", s.Node, s.Cluster, span(s.Uptime), first(s.Version, "unknown")))
 	p.fact("ready", readyWords(s)...)
+	p.fact("ALARM", alarmWords(s.Alarms)...)
 	p.fact("budget", keptWords(s)...)
 	p.fact("views", viewWords(s)...)
 	p.fact("config", configWords(s)...)
@@ -98,6 +99,14 @@ func readyWords(s *api.Status) []string {
 	}
 	if !s.Proved && s.Join != api.Alone {
 		words = append(words, "no peer has vouched for it yet, so it may not use its own base")
+	}
+	return words
+}
+
+// alarmWords lists what needs a person.
+func alarmWords(alarms []api.Alarm) (words []string) {
+	for _, a := range alarms {
+		words = append(words, a.Words)
 	}
 	return words
 }

@@ -19,8 +19,9 @@ const alarmEvery = int64(time.Minute)
 
 // alarmKey tells alarms apart.
 type alarmKey struct {
-	kind api.AlarmKind
-	peer string
+	kind  api.AlarmKind
+	peer  string
+	worse bool // this process gave way to its twin
 }
 
 // alarms lists what stands now: on the loop.
@@ -44,7 +45,7 @@ func (n *Node) logAlarms(now int64) {
 		if a.Kind == api.AlarmDisk {
 			continue // logSaving does, with the system's error
 		}
-		key := alarmKey{a.Kind, a.Peer}
+		key := alarmKey{a.Kind, a.Peer, a.Kind == api.AlarmTwin && n.core.Twin().Yielded}
 		at, known := n.alarmed[key]
 		if !known || now-at >= alarmEvery {
 			at = now
@@ -53,7 +54,11 @@ func (n *Node) logAlarms(now int64) {
 		stands[key] = at
 	}
 	for key := range n.alarmed {
-		if _, ok := stands[key]; !ok {
+		other := key
+		other.worse = !key.worse
+		_, same := stands[key]
+		_, turned := stands[other]
+		if !same && !turned {
 			n.log.Info("alarm is over", "kind", string(key.kind), "peer", key.peer)
 		}
 	}

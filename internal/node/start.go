@@ -123,7 +123,8 @@ func (n *Node) openState() (*ledger.Stored, error) {
 	switch {
 	case errors.Is(err, state.ErrTorn):
 		n.hadMemory = true
-		n.log.Error("starting without memory; the base comes back when a peer vouches for this node", "err", err)
+		n.log.Error("cluster.data_dir: starting without memory; the base comes back once a majority of the other nodes has heard of this life; "+
+			"mend: see that peers run; only if every node lost its memory, empty all data directories and start all with --bootstrap", "err", err)
 		return nil, nil
 	case err != nil:
 		return nil, stateFault(err)
