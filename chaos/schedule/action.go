@@ -135,6 +135,9 @@ const (
 	Heavy                  // one member gets nearly everything
 )
 
+// leaves, added to a name in Action.Then, makes an edit leave it out.
+const leaves = 128
+
 // Action is one event of a schedule.
 type Action struct {
 	// ID is unique in a schedule and stays when others are taken out. Rows and
@@ -146,7 +149,7 @@ type Action struct {
 	Kind Kind
 	Node uint8
 	// Then is how a row is delivered, a sum of the flags below; or which name, less
-	// one, an edit takes in.
+	// one, an edit takes in (or, with leaves added, leaves out).
 	Then uint8
 }
 
@@ -206,10 +209,15 @@ func parseAction(line string) (a Action, err error) {
 		err = errors.Join(err, e)
 		return v
 	}
+	small := func(s string) uint8 {
+		v, e := strconv.ParseUint(s, 10, 8)
+		err = errors.Join(err, e)
+		return uint8(v)
+	}
 	a.ID = int32(number(f[0], 32))
-	a.Node = uint8(number(strings.TrimPrefix(f[2], "n"), 8))
+	a.Node = small(strings.TrimPrefix(f[2], "n"))
 	a.Ref = int32(number(f[3], 32))
 	a.Arg = number(f[4], 64)
-	a.Then = uint8(number(f[5], 8))
+	a.Then = small(f[5])
 	return a, err
 }

@@ -52,8 +52,8 @@ const (
 )
 
 func counters() []chaos.Counter {
-	must := func(name string, only ...chaos.Mode) chaos.Counter {
-		return chaos.Counter{Name: name, Must: true, Only: only}
+	must := func(name string) chaos.Counter {
+		return chaos.Counter{Name: name, Must: true}
 	}
 	except := func(name string, not ...chaos.Mode) chaos.Counter {
 		c := chaos.Counter{Name: name, Must: true}
@@ -87,7 +87,7 @@ func counters() []chaos.Counter {
 		sawForced:            must("activated with a member forced out"),
 		sawForcedBack:        must("forced-out name came back"),
 		sawAckWithheld:       must("acknowledgement withheld while lent over base"),
-		sawProvedMemory:      except("proved with memory", chaos.NoDurable),
+		sawProvedMemory:      except("proved with memory", chaos.NoDurable, chaos.MajorityProof),
 		sawProvedAmnesia:     except("proved without memory", chaos.FastQuarantine),
 		sawRefusedRecovering: must("witness refused: without memory itself"),
 		sawRefusedEpoch:      must("witness refused: at another epoch"),

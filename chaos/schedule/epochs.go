@@ -129,6 +129,8 @@ func (w *world) edit(a Action, p *process) {
 	r := w.change(&rng, a.Ref, p, parent)
 	if a.Then > 0 && int(a.Then) <= w.nodes {
 		r.members |= 1 << (a.Then - 1)
+	} else if a.Then >= leaves {
+		r.members &^= 1 << (a.Then - leaves)
 	}
 	if r.members == 0 {
 		return

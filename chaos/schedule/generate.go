@@ -131,6 +131,10 @@ func (w *world) turn(h Habit) {
 		w.race()
 	case widows:
 		w.widow(n)
+	case namesakes:
+		w.namesake(n)
+	case leavers:
+		w.leaver(n)
 	case hastes:
 		w.haste(n)
 	case lapses:

@@ -30,6 +30,8 @@ const (
 	races                  // two edits, each heard in full by few
 	widows                 // a lender dies with its loans in use, and an operator acts
 	hastes                 // a restart and an edit while a former loan is in use
+	namesakes              // a dead life is forced out while the next one runs
+	leavers                // a borrower leaves, and its lender restarts
 	lapses                 // an acknowledged edit is forgotten
 	oblivions              // nearly all forget the epoch in force
 	comebacks              // a forced-out name is taken in again
@@ -181,7 +183,7 @@ func Profiles() []Profile {
 		// Edits that race, restarts around them, and deaths of lenders.
 		b.with("plots", 40, func(p *Profile) {
 			w := &p.Weights
-			w[races], w[widows], w[hastes], w[lapses], w[comebacks], w[rounds] = 12, 10, 10, 8, 6, 20
+			w[races], w[widows], w[hastes], w[lapses], w[comebacks], w[namesakes], w[leavers], w[rounds] = 12, 8, 8, 8, 6, 6, 6, 20
 			w[publishes], w[delivers] = 100, 150
 			p.Nodes = []int{3, 4, 5, 5, 6}
 			p.Members = []int{50, 66, 100}

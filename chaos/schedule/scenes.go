@@ -282,6 +282,60 @@ func (w *world) haste(n uint8) {
 	w.chat(all, all)
 }
 
+// namesake: a name dies and comes back with its memory; an operator who hears of
+// the return from nobody but others forces the dead life out.
+func (w *world) namesake(n uint8) {
+	all, self := w.everybody(), uint64(1)<<n
+	p := w.anyone()
+	if p == nil || uint8(p.name) == n || w.spoils(n) {
+		return
+	}
+	editor := uint64(1) << p.name
+	w.calmDown()
+	w.do(Action{Kind: Crash, Node: n})
+	w.startAgain(n)
+	rest := all &^ editor
+	w.chat(rest, rest)
+	w.outlast()
+	w.chat(rest, rest)
+	w.chat(rest, rest)
+	w.editWith(uint8(p.name), ForceOut|Heavy, 0)
+	others := all &^ self
+	w.chat(others, others)
+	w.chat(others, others)
+	w.outlast()
+	w.chat(others, others)
+	w.chat(others, others)
+	w.chat(all, all)
+}
+
+// leaver: a borrower leaves the roster, and its lender restarts before the loan
+// has run out and without the borrower's having heard of that.
+func (w *world) leaver(n uint8) {
+	all, self := w.everybody(), uint64(1)<<n
+	q := w.anyone()
+	if q == nil || uint8(q.name) == n || w.spoils(n) {
+		return
+	}
+	borrower := uint64(1) << q.name
+	w.calmDown()
+	w.hot(uint8(q.name))
+	w.chat(all, all)
+	w.chat(all, all)
+	w.editWith(n, 0, leaves+uint8(q.name))
+	for range w.rng.IntN(3) {
+		w.chat(all, all)
+	}
+	w.do(Action{Kind: Publish, Node: n})
+	w.do(Action{Kind: Crash, Node: n})
+	w.startAgain(n)
+	for range 3 {
+		w.chat(self, all&^borrower)
+		w.chat(all, all&^borrower)
+	}
+	w.chat(all, all)
+}
+
 // lapse: a name hears of an edit, says so to the editor alone, forgets it all,
 // and comes back among others that never heard of it.
 func (w *world) lapse(n uint8) {
