@@ -69,7 +69,7 @@ func wanChanges(b *testing.B, loss float64, times int) (cut, raised []float64) {
 }
 
 func TestAnEpochOfManyPartsComesThroughLoss(t *testing.T) {
-	w := newWorld(t, 90, manyBudgets(200))
+	w := newWorld(t, 90, manyBudgets(100))
 	w.start()
 	w.loss = 0.2
 	h := w.hosts[0]
@@ -80,8 +80,8 @@ func TestAnEpochOfManyPartsComesThroughLoss(t *testing.T) {
 		}
 	})
 	p := h.apply(Change{Document: d})
-	if n := len(h.core.epoch.Body); n < 4000 {
-		t.Fatalf("a body of %d bytes is not of many parts: the test does not test", n)
+	if n := len(h.core.epoch.Body); n < 2000 {
+		t.Fatalf("a body of %d bytes has not many parts: the test does not test", n)
 	}
 	took := w.until(10*time.Second, "active everywhere", w.everywhere(p.Epoch))
 	t.Logf("a body of %d bytes at 20 %% loss: active everywhere after %s", len(h.core.epoch.Body), took)

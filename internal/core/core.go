@@ -10,6 +10,18 @@
 // a real clock and real gossip; the simulators of chaos turn many in virtual
 // time.
 //
+// # Changes
+//
+// A config epoch is made by [Core.Apply] at one node and taken up by all that
+// learn of it, the greatest one winning. Taking up lowers bases at once and
+// replaces the list of budgets; bases rise when the ledger activates the epoch.
+// An epoch that a canary tries is known to all, but taken up by that node alone;
+// its end, well or badly, is another epoch ([Core.Promote], [Core.Abandon]), made
+// by any member, so a trial never hangs on the node that began it. A trial that
+// nobody ends goes on: the canary then serves the lower of its old and new base,
+// and other changes are refused unless they take its place. A node outside the
+// roster observes: it enforces 0 and follows the epochs.
+//
 // # Units
 //
 // Instants are readings of the lease clock in nanoseconds (CLOCK_BOOTTIME in the

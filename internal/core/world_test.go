@@ -31,6 +31,7 @@ type world struct {
 	limit   allocator.Rate            // of the first budget in the greatest epoch activated anywhere
 	inForce ledger.EpochID            // that epoch
 	limits  map[string]allocator.Rate // its budgets
+	sums    map[string]allocator.Rate // scratch of check
 	served  service
 	peak    allocator.Rate // highest sum of enforced shares seen
 	lenient bool           // the sum may exceed the budget: the test looks at it itself
@@ -324,15 +325,18 @@ func (w *world) check() {
 			w.activated(h)
 		}
 	}
-	sums := map[string]allocator.Rate{}
+	if w.sums == nil {
+		w.sums = map[string]allocator.Rate{}
+	}
+	clear(w.sums)
 	for _, h := range w.hosts {
 		if h.up {
 			for b, budget := range h.core.budgets {
-				sums[budget.Name] += h.shareOf(b)
+				w.sums[budget.Name] += h.shareOf(b)
 			}
 		}
 	}
-	for name, sum := range sums {
+	for name, sum := range w.sums {
 		w.peak = max(w.peak, sum)
 		if limit := w.limits[name]; sum > limit && !w.lenient {
 			for _, h := range w.hosts {
