@@ -100,14 +100,27 @@ func TestTheQuarantineIsNotCutShortBeforeAPeerKnewOfNoLaterLife(t *testing.T) {
 }
 
 func TestTheQuarantineIsNotCutShortAfterAnEpochThatTheMemoryDoesNotKnow(t *testing.T) {
-	f := oldCopy(t)
-	next := epochOf(2, f.epoch, map[NodeID]allocator.Rate{a: 10, b: 10, c: 5, d: 5})
-	f.adopt(next)
-	f.confirm(b, incB, 4, next)
-	seq := f.publish().Seq
-	f.merge(f.row(b, incB, 5, seq, next))
-	f.merge(f.row(c, incC, 5, seq, next))
-	if !f.l.quarantine {
-		t.Error("over, though d may hold a loan of a life that had adopted the epoch")
+	for name, adopts := range map[string]bool{"a later epoch is learned": true, "no epoch is": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, durable, map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
+			f.meet()
+			f.lendToB(2)
+			stored := store(t, f.l)
+			f = startFixture(t, func(cfg *Config) { cfg.Inc, cfg.Durable, cfg.Stored = incA+2, true, stored }, f.dir, f.epoch)
+			f.confirm(c, incC, 4, f.epoch)
+			ep := f.epoch
+			if adopts {
+				ep = epochOf(2, f.epoch, map[NodeID]allocator.Rate{a: 10, b: 10, c: 5, d: 5})
+				f.adopt(ep)
+			}
+			if !f.l.quarantine {
+				t.Fatal("over before b has heard of this life")
+			}
+			f.merge(f.row(b, incB, 5, f.publish().Seq, ep))
+			// d may hold a loan of a life that had adopted the later epoch.
+			if f.l.quarantine != adopts {
+				t.Errorf("in quarantine: %v", f.l.quarantine)
+			}
+		})
 	}
 }
