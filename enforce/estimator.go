@@ -117,7 +117,10 @@ func NewEstimator(cfg EstimatorConfig) *Estimator {
 }
 
 // Update reports the units offered since the last update and returns the demand
-// to publish, and whether a jump changed it, which is worth a message at once.
+// to publish, and whether a jump changed it, which is worth a message at once. A
+// jump is published with the interval after the one that shows it, which holds
+// an unknown part of the step: one message with the whole of it is served sooner
+// than two, and a lump is not published at all.
 // The first update only starts the clock. Negative counts count as none.
 func (e *Estimator) Update(now, offered int64) (demand allocator.Rate, jumped bool) {
 	offered = min(max(offered, 0), offeredMax)
@@ -133,7 +136,11 @@ func (e *Estimator) Update(now, offered int64) (demand allocator.Rate, jumped bo
 	x := interval{e.carry, dt}
 	e.last, e.carry = now, 0
 	e.push(x)
-	return e.publish(e.follow(x))
+	jumped = e.follow(x)
+	if e.fresh {
+		return e.published, false // the next interval tells how far it jumped, or that it was a lump
+	}
+	return e.publish(jumped)
 }
 
 // follow brings the estimate up to date and says whether it jumped.

@@ -110,20 +110,43 @@ func TestStepInsideAnIntervalDoesNotBiasWhatFollows(t *testing.T) {
 	}
 }
 
-func TestFallToNothingIsFollowedAtOnce(t *testing.T) {
+func TestFallToNothingIsFollowedOnceASecondIntervalConfirmsIt(t *testing.T) {
 	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(3)
 	now := int64(0)
 	e.Update(now, 0)
+	var before allocator.Rate
 	for range 100 {
 		now += sub
-		e.Update(now, a.until(now, 20_000, 1))
+		before, _ = e.Update(now, a.until(now, 20_000, 1))
+	}
+	now += sub
+	if got, jumped := e.Update(now, 0); got != before || jumped {
+		t.Fatalf("published %d (jumped %v) after one silent sub-tick, want %d still", got, jumped, before)
 	}
 	now += sub
 	if got, jumped := e.Update(now, 0); got != 0 || !jumped {
-		t.Fatalf("published %d (jumped %v) one sub-tick after the end, want 0", got, jumped)
+		t.Fatalf("published %d (jumped %v) two sub-ticks after the end, want 0", got, jumped)
 	}
 	if got, why := e.Demand(now); got != 0 || why != enforce.ReportedZero {
 		t.Fatalf("demand %d, %v", got, why)
+	}
+}
+
+func TestALumpIsPublishedAsPartOfTheAverageOnly(t *testing.T) {
+	e := enforce.NewEstimator(enforce.EstimatorConfig{})
+	now := int64(0)
+	e.Update(now, 0)
+	for range 40 {
+		now += sub
+		e.Update(now, 200)
+	}
+	// 4800 units too many are 2400 a second over the two seconds of memory, and
+	// 96,000 a second over the interval.
+	for i, n := range []int64{5000, 200, 200} {
+		now += sub
+		if got, _ := e.Update(now, n); got > 6500*allocator.Unit {
+			t.Errorf("interval %d from the lump on: published %d", i, got)
+		}
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"subak/allocator/ledger"
 )
 
-// sampleEvery is the time between two readings of the meters: four to a tick of
-// the default length, so that a jump shows early.
-const sampleEvery = int64(50 * time.Millisecond)
+// sampleEvery is the time between two readings of the meters: ten to a tick of
+// the default length. A step of demand is told after the first whole interval,
+// so one and a half intervals after it came, on average.
+const sampleEvery = int64(20 * time.Millisecond)
 
 // Turn does what is due at lease-clock reading now and returns when it wants to
 // be called again at the latest. news says that something was received or asked
