@@ -75,7 +75,7 @@ func (w *world) apply(a Action) {
 			p.clock.SetRate(w.t, 0)
 		}
 	case Crash:
-		if w.mayForget(p.name, p, false) {
+		if w.mayForget(p.name, false) {
 			w.kill(p)
 		}
 	case Hang:

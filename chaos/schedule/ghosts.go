@@ -12,7 +12,7 @@ import "math"
 
 // hang makes p a ghost, if it may be one.
 func (w *world) hang(p *process) {
-	if !w.mayHang(p) || !w.mayForget(p.name, p, false) {
+	if !w.mayHang(p) || !w.mayForget(p.name, false) {
 		return
 	}
 	w.tell("n%d (%d) hangs", p.name, p.l.Incarnation())

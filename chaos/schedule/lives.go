@@ -136,31 +136,42 @@ func (w *world) amnesia(name ledger.NodeID, detail uint64) {
 
 // lose deletes a disk.
 func (w *world) lose(name ledger.NodeID) {
-	if w.procs[name] == nil && w.disks[name] != nil && w.mayForget(name, nil, true) {
+	if w.procs[name] == nil && w.disks[name] != nil && w.mayForget(name, true) {
 		w.tell("n%d loses its disk", name)
 		w.seen[sawDiskLost]++
 		w.disks[name] = nil
 	}
 }
 
-// mayForget keeps assumption A6: every roster in force has another member that
-// is proved or has its memory on disk. The name's own disk counts unless that is
-// what goes.
-func (w *world) mayForget(name ledger.NodeID, p *process, disk bool) bool {
+// mayForget keeps assumption A6: every roster in force that name is of has
+// another member that is proved or has its memory on disk. In force is what
+// anybody has adopted, or activated last, in memory or on disk: of an epoch that
+// only a few have left behind, the others may still confirm a node that forgot.
+// The name's own disk counts unless that is what goes.
+func (w *world) mayForget(name ledger.NodeID, disk bool) bool {
 	if !w.remembered(w.greatest, name, disk) {
 		return false
 	}
-	if p != nil {
-		act := w.epochOf(p.l.Active())
-		return w.remembered(p.l.Epoch(), name, disk) && (act == nil || w.remembered(act, name, disk))
+	for i := range w.nodes {
+		if p := w.procs[i]; p != nil {
+			if !w.remembered(p.l.Epoch(), name, disk) || !w.remembered(w.epochOf(p.l.Active()), name, disk) {
+				return false
+			}
+		} else if s := w.disks[i]; s != nil {
+			if !w.remembered(w.epochOf(s.Epoch), name, disk) || !w.remembered(w.epochOf(s.Active), name, disk) {
+				return false
+			}
+		}
 	}
-	s := w.disks[name]
-	act := w.epochOf(s.Active)
-	return w.remembered(w.epochOf(s.Epoch), name, disk) && (act == nil || w.remembered(act, name, disk))
+	return true
 }
 
-// remembered reports whether a member of e other than name would remember e.
+// remembered reports whether a member of e would remember e without name, or
+// whether name does not matter to e.
 func (w *world) remembered(e *ledger.Epoch, name ledger.NodeID, disk bool) bool {
+	if e == nil || e != w.greatest && e.Position(name) < 0 {
+		return true
+	}
 	for _, m := range e.Roster {
 		if s := w.disks[m.ID]; s != nil && !s.Recovering && !(disk && m.ID == name) {
 			return true

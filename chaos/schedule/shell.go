@@ -21,7 +21,7 @@ func (w *world) publish(a Action, p *process) {
 		w.install(p)
 		return
 	}
-	if a.Arg&DieUnwritten != 0 && w.mayForget(p.name, p, false) {
+	if a.Arg&DieUnwritten != 0 && w.mayForget(p.name, false) {
 		w.seen[sawUnwritten]++
 		w.kill(p)
 		return
@@ -34,7 +34,7 @@ func (w *world) publish(a Action, p *process) {
 		w.seen[sawUnsaved]++
 		return
 	}
-	if a.Arg&DieUnsent != 0 && w.mayForget(p.name, p, false) {
+	if a.Arg&DieUnsent != 0 && w.mayForget(p.name, false) {
 		w.seen[sawUnsent]++
 		w.kill(p)
 		return
