@@ -95,6 +95,7 @@ func (w *world) check(h *host) {
 		w.conserve(s)
 		if h.up {
 			w.agree(h, i)
+			w.exact(h, i)
 			w.notStarved(h, i)
 		}
 	}
