@@ -4,9 +4,10 @@ package main
 func epochs() []Mutant {
 	return []Mutant{
 		{
-			Name:   "epoch acked while out > base",
-			Rule:   "E2, trap 17",
-			Breaks: "bases are redistributed while borrowers still use the old one",
+			Name:      "epoch acked while out > base",
+			Rule:      "E2, trap 17",
+			Breaks:    "bases are redistributed while borrowers still use the old one",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"if b.outstanding(now) > b.ceiling {",
@@ -14,9 +15,10 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "acked in quarantine",
-			Rule:   "E2, L8, trap 18",
-			Breaks: "the former life's loans are unknown, and the epoch that gives them away is acknowledged",
+			Name:      "acked in quarantine",
+			Rule:      "E2, L8, trap 18",
+			Breaks:    "the former life's loans are unknown, and the epoch that gives them away is acknowledged",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 3000},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"if l.acked || l.quarantine {",
@@ -24,9 +26,10 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "wait set only as known locally",
-			Rule:   "E3, trap 23",
-			Breaks: "of two concurrent edits, the loser's joiner is not waited for by who never saw that edit",
+			Name:      "wait set only as known locally",
+			Rule:      "E3, trap 23",
+			Breaks:    "of two concurrent edits, the loser's joiner is not waited for by who never saw that edit",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 1000},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"if !w.has(id) {\n",
@@ -34,19 +37,21 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "edit on an inactive parent",
-			Rule:   "E4, trap 23",
-			Breaks: "two edits force out more than half of the roster that is in force",
-			Patches: []Patch{{
-				ledgerLedger,
-				"return l.usable() && l.act == l.cur.ID",
-				"return l.usable()",
-			}},
+			Name:      "edit on an inactive parent",
+			Rule:      "E4, trap 23",
+			Breaks:    "two edits force out more than half of the roster that is in force",
+			Adversary: Adversary{Kind: schedule, Mode: "fast-quarantine", Profile: "chained-edits", Seeds: 500},
+			Patches: []Patch{
+				{ledgerLedger, "return l.usable() && l.act == l.cur.ID", "return l.usable()"},
+				// The simulator's operator means the second removal to leave the first in force.
+				{scheduleEpochs, "r.forced = w.force(p, parent)\n", "r.forced = w.force(p, parent)\n\t\tif r.forced == nil {\n\t\t\tr.forced = map[ledger.NodeID]uint64{}\n\t\t}\n\t\tfor k, inc := range parent.Forced {\n\t\t\tr.forced[k] = inc\n\t\t}\n"},
+			},
 		},
 		{
-			Name:   "no incarnation closure",
-			Rule:   "E3, trap 20",
-			Breaks: "the acknowledgement of a life that is over counts, and the new life is at an older epoch",
+			Name:      "no incarnation closure",
+			Rule:      "E3, trap 20",
+			Breaks:    "the acknowledgement of a life that is over counts, and the new life is at an older epoch",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "stale-ack", Seeds: 500},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"if !l.incarnationsClosed(w) {",
@@ -54,9 +59,10 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "raise on learning",
-			Rule:   "E1, E3",
-			Breaks: "a higher base is used while others still use the old ones",
+			Name:      "raise on learning",
+			Rule:      "E1, E3",
+			Breaks:    "a higher base is used while others still use the old ones",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"b.ceiling = min(b.ceiling, l.base(b))",
@@ -64,9 +70,10 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "later epoch's ack counted for an earlier",
-			Rule:   "E3, trap 24",
-			Breaks: "a node that skipped an epoch holds more than its base there",
+			Name:      "later epoch's ack counted for an earlier",
+			Rule:      "E3, trap 24",
+			Breaks:    "a node that skipped an epoch holds more than its base there",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "trial", Seeds: 500},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"r.Inc >= p.floor && r.Epoch == l.cur.ID && r.Acked",
@@ -74,9 +81,10 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "version-only comparison",
-			Rule:   "E3, trap 24",
-			Breaks: "the acknowledgement of a sibling edit counts",
+			Name:      "version-only comparison",
+			Rule:      "E3, trap 24",
+			Breaks:    "the acknowledgement of a sibling edit counts",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"r.Inc >= p.floor && r.Epoch == l.cur.ID && r.Acked",
@@ -84,19 +92,21 @@ func epochs() []Mutant {
 			}},
 		},
 		{
-			Name:   "force without the wait",
-			Rule:   "E6, trap 26",
-			Breaks: "the dead lender's base is redistributed while its borrowers still use it",
+			Name:      "force without the wait",
+			Rule:      "E6, trap 26",
+			Breaks:    "the dead lender's base is redistributed while its borrowers still use it",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 500},
 			Patches: []Patch{{
 				ledgerEpochs,
-				"return now >= l.forceEnd(k)\n",
+				"return now >= l.forceEnd()\n",
 				"return true\n",
 			}},
 		},
 		{
-			Name:   "force by name",
-			Rule:   "E6, trap 26",
-			Breaks: "the node was restarted meanwhile, and its new life uses its base",
+			Name:      "force by name",
+			Rule:      "E6, trap 26",
+			Breaks:    "the node was restarted meanwhile, and its new life uses its base",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 1000},
 			Patches: []Patch{
 				{ledgerEpochs, "if m, forced := l.cur.Forced[k]; forced && p.floor <= m {", "if _, forced := l.cur.Forced[k]; forced {"},
 				{ledgerEpochs, "life := l.cur.Forced[x]\n", "life := l.cur.Forced[x]\n\tif life > 0 {\n\t\treturn MaxIncarnation\n\t}\n"},
@@ -109,9 +119,10 @@ func epochs() []Mutant {
 func restarts() []Mutant {
 	return []Mutant{
 		{
-			Name:   "no quarantine",
-			Rule:   "L8, trap 14",
-			Breaks: "a restarted lender uses its base while its former life's loans run",
+			Name:      "no quarantine",
+			Rule:      "L8, trap 14",
+			Breaks:    "a restarted lender uses its base while its former life's loans run",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerProof,
 				"\tl.quarantine = true\n",
@@ -119,9 +130,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "restart on the configured epoch",
-			Rule:   "proof, trap 19",
-			Breaks: "the bases of an old file are used beside those of a newer epoch",
+			Name:      "restart on the configured epoch",
+			Rule:      "proof, trap 19",
+			Breaks:    "the bases of an old file are used beside those of a newer epoch",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerLedger,
 				"\t\tl.recovering = true\n\t\tl.beginQuarantine(now)\n",
@@ -129,9 +141,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "no witness",
-			Rule:   "proof, trap 25",
-			Breaks: "a node that was forced out comes back with its memory and uses the base that was given away",
+			Name:      "no witness",
+			Rule:      "proof, trap 25",
+			Breaks:    "a node that was forced out comes back with its memory and uses the base that was given away",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 1000},
 			Patches: []Patch{{
 				ledgerProof,
 				"if have < l.witnessesNeeded(candidates) {",
@@ -139,9 +152,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "memoryless vouching",
-			Rule:   "proof, trap 21",
-			Breaks: "nodes that forgot the epoch in force confirm one another in an old one",
+			Name:      "memoryless vouching",
+			Rule:      "proof, trap 21",
+			Breaks:    "nodes that forgot the epoch in force confirm one another in an old one",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "oblivion", Seeds: 500},
 			Patches: []Patch{{
 				ledgerProof,
 				"r.Epoch == l.cur.ID && !r.Recovering && r.heardOf",
@@ -149,9 +163,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "foreign witness",
-			Rule:   "proof, trap 22",
-			Breaks: "a node outside the rosters vouches, which nobody had to ask before going on to another epoch",
+			Name:      "foreign witness",
+			Rule:      "proof, trap 22",
+			Breaks:    "a node outside the rosters vouches, which nobody had to ask before going on to another epoch",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 3000},
 			Patches: []Patch{{
 				ledgerProof,
 				"\tcandidates := l.witnessCandidates()\n",
@@ -159,9 +174,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "bootstrap by amnesia",
-			Rule:   "proof, trap 21, A6",
-			Breaks: "nodes that meet nobody with memory take it for the cluster's first start",
+			Name:      "bootstrap by amnesia",
+			Rule:      "proof, trap 21, A6",
+			Breaks:    "nodes that meet nobody with memory take it for the cluster's first start",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerProof,
 				"\tif have < l.witnessesNeeded(candidates) {\n",
@@ -173,9 +189,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "unproved ceiling carried over",
-			Rule:   "E1, trap 25",
-			Breaks: "a node that was forced out learns a later epoch first and uses the lesser of two bases that are both gone",
+			Name:      "unproved ceiling carried over",
+			Rule:      "E1, trap 25",
+			Breaks:    "a node that was forced out learns a later epoch first and uses the lesser of two bases that are both gone",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 1000},
 			Patches: []Patch{{
 				ledgerEpochs,
 				"b.ceiling = 0 // trap 25",
@@ -183,9 +200,10 @@ func restarts() []Mutant {
 			}},
 		},
 		{
-			Name:   "fast quarantine over the roster only",
-			Rule:   "L8, trap 27",
-			Breaks: "a member that left still uses a loan of the former life",
+			Name:      "fast quarantine over the roster only",
+			Rule:      "L8, trap 27",
+			Breaks:    "a member that left still uses a loan of the former life",
+			Adversary: Adversary{Kind: schedule, Mode: "fast-quarantine", Profile: "bounces", Seeds: 2000},
 			Patches: []Patch{{
 				ledgerProof,
 				"\tfor _, id := range l.formerLent {\n\t\tr := l.peers[id].row\n",

@@ -9,7 +9,12 @@ const (
 	ledgerSettle   = "allocator/ledger/settle.go"
 	ledgerProof    = "allocator/ledger/proof.go"
 	ledgerEpochs   = "allocator/ledger/epochs.go"
-	ledgerEpoch    = "allocator/ledger/epoch.go"
+	scheduleEpochs = "chaos/schedule/epochs.go"
+	scheduleApply  = "chaos/schedule/apply.go"
+	corePass       = "internal/core/pass.go"
+	coreInstall    = "internal/core/install.go"
+	allocatorPlace = "allocator/place.go"
+	allocatorShare = "allocator/share.go"
 	enforceLimiter = "enforce/limiter.go"
 	enforceSegment = "enforce/segment.go"
 )
@@ -18,9 +23,10 @@ const (
 func loans() []Mutant {
 	return []Mutant{
 		{
-			Name:   "heard without incarnation",
-			Rule:   "L2, trap 1",
-			Breaks: "a lender's old row revives a dead life's loan in the next life, which has published a row of that number itself",
+			Name:      "heard without incarnation",
+			Rule:      "L2, trap 1",
+			Breaks:    "a lender's old row revives a dead life's loan in the next life, which has published a row of that number itself",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 2000},
 			Patches: []Patch{{
 				ledgerMerge,
 				"mine := h.Inc == l.inc\n",
@@ -28,9 +34,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "incarnation reused",
-			Rule:   "A3, trap 2",
-			Breaks: "the same, and two different rows go by one (incarnation, seq)",
+			Name:      "incarnation reused",
+			Rule:      "A3, trap 2",
+			Breaks:    "the same, and two different rows go by one (incarnation, seq)",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 4000},
 			Patches: []Patch{{
 				ledgerLedger,
 				"l := &Ledger{cfg: cfg, inc: cfg.Inc, ownHigh: cfg.Inc,",
@@ -38,9 +45,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "rows in arrival order",
-			Rule:   "L1, trap 3",
-			Breaks: "a recalled loan comes back after its end was acknowledged",
+			Name:      "rows in arrival order",
+			Rule:      "L1, trap 3",
+			Breaks:    "a recalled loan comes back after its end was acknowledged",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerMerge,
 				"if p.row != nil && !r.newerThan(p.row) {",
@@ -48,9 +56,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "lease counted from receipt",
-			Rule:   "L2, trap 6",
-			Breaks: "a row that was long under way gives a lease that outlives the lender's wait",
+			Name:      "lease counted from receipt",
+			Rule:      "L2, trap 6",
+			Breaks:    "a row that was long under way gives a lease that outlives the lender's wait",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerMerge,
 				"s.end = at + int64(",
@@ -58,9 +67,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "publish clock read after the send",
-			Rule:   "L4, trap 6",
-			Breaks: "a pause between sending a row and noting when prolongs every lease that starts with it",
+			Name:      "publish clock read after the send",
+			Rule:      "L4, trap 6",
+			Breaks:    "a pause between sending a row and noting when prolongs every lease that starts with it",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerProof,
 				"\tl.tryProve()\n\tl.tryEndQuarantine(now)\n",
@@ -68,9 +78,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "release applied to in-flight rows",
-			Rule:   "L7, trap 5",
-			Breaks: "rows that had heard the release lend anew and are under way, and the lender counts them as given back",
+			Name:      "release applied to in-flight rows",
+			Rule:      "L7, trap 5",
+			Breaks:    "rows that had heard the release lend anew and are under way, and the lender counts them as given back",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerBook,
 				"if e.hSeq < c.seq {",
@@ -78,9 +89,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "ack resets to current",
-			Rule:   "L5, L6, trap 4",
-			Breaks: "an acknowledged smaller loan frees what a larger one, published later and still under way, will lend",
+			Name:      "ack resets to current",
+			Rule:      "L5, L6, trap 4",
+			Breaks:    "an acknowledged smaller loan frees what a larger one, published later and still under way, will lend",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerBook,
 				"if e.seq < seq {",
@@ -88,9 +100,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "only the newest grant kept",
-			Rule:   "L5, trap 4",
-			Breaks: "a row that lends less frees at once what the borrower is still using",
+			Name:      "only the newest grant kept",
+			Rule:      "L5, trap 4",
+			Breaks:    "a row that lends less frees at once what the borrower is still using",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerBook,
 				"if old.hInc != e.hInc || old.amount > e.amount || old.end > e.end || old.hSeq > e.hSeq {",
@@ -98,9 +111,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "expiry from the first grant",
-			Rule:   "L4, trap 7",
-			Breaks: "renewals outlive the expiry that the lender counts with",
+			Name:      "expiry from the first grant",
+			Rule:      "L4, trap 7",
+			Breaks:    "renewals outlive the expiry that the lender counts with",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerBook,
 				"\t\tlist = list[:n-1]\n",
@@ -108,9 +122,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "eps 0 under drift",
-			Rule:   "A2, trap 13",
-			Breaks: "a slow borrower's lease outlives a fast lender's wait",
+			Name:      "eps 0 under drift",
+			Rule:      "A2, trap 13",
+			Breaks:    "a slow borrower's lease outlives a fast lender's wait",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerLedger,
 				"return t + (t*l.cfg.EpsPPM+999_999)/1_000_000 + int64(l.cfg.Guard)",
@@ -118,9 +133,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "terms that differ",
-			Rule:   "L2, trap 12",
-			Breaks: "a borrower with a longer term than its lender's uses the loan after the lender took it back",
+			Name:      "terms that differ",
+			Rule:      "L2, trap 12",
+			Breaks:    "a borrower with a longer term than its lender's uses the loan after the lender took it back",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerMerge,
 				"int64(min(l.cfg.Term, r.Term))",
@@ -128,9 +144,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "sub-lending",
-			Rule:   "L4, trap 14",
-			Breaks: "what is lent on outlives the loan it came from",
+			Name:      "sub-lending",
+			Rule:      "L4, trap 14",
+			Breaks:    "what is lent on outlives the loan it came from",
+			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{
 				{ledgerPublish, "room := b.ceiling\n", "room := b.ceiling + b.held(now)\n"},
 				{ledgerPublish, "free := min(b.ceiling-b.outstanding(now)-b.keep, room)", "free := min(b.ceiling+b.held(now)-b.outstanding(now)-b.keep, room)"},
@@ -143,9 +160,10 @@ func loans() []Mutant {
 			},
 		},
 		{
-			Name:   "out as max over incarnations",
-			Rule:   "L5, trap 16",
-			Breaks: "two live processes of a borrower both hold a loan that is counted once",
+			Name:      "out as max over incarnations",
+			Rule:      "L5, trap 16",
+			Breaks:    "two live processes of a borrower both hold a loan that is counted once",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "ghosts", Seeds: 1000},
 			Patches: []Patch{{
 				ledgerBook,
 				"if e.hInc != inc {\n\t\t\ttotal += most\n\t\t\tinc, most = e.hInc, 0\n",
@@ -153,9 +171,10 @@ func loans() []Mutant {
 			}},
 		},
 		{
-			Name:   "ack by a new life frees old loans",
-			Rule:   "L6, trap 15",
-			Breaks: "the old process of a borrower, alive, uses the loan that its successor is believed to have dropped",
+			Name:      "ack by a new life frees old loans",
+			Rule:      "L6, trap 15",
+			Breaks:    "the old process of a borrower, alive, uses the loan that its successor is believed to have dropped",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "ghosts", Seeds: 1000},
 			Patches: []Patch{{
 				ledgerBook,
 				"if e.hInc == inc {\n\t\t\tif e.seq < seq {",

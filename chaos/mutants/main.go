@@ -33,6 +33,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	asJSON := f.Bool("json", false, "print the outcomes as JSON")
 	list := f.Bool("list", false, "print the mutants and run none")
 	keep := f.String("keep", "", "build in this directory and leave sources and binaries there")
+	build := f.Bool("build", false, "with -keep: build and run nothing")
 	if err := f.Parse(args); err != nil {
 		return exitFault
 	}
@@ -52,6 +53,9 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 	if *keep == "" {
 		defer func() { _ = os.RemoveAll(b.dir) }()
+	}
+	if *build {
+		return buildOnly(ctx, b, chosen, errs)
 	}
 	start := time.Now()
 	t := table{out: out}
@@ -87,4 +91,15 @@ func choose(only string) []Mutant {
 		}
 	}
 	return chosen
+}
+
+// buildOnly leaves the binaries in b's directory, to be run by hand.
+func buildOnly(ctx context.Context, b *builder, list []Mutant, errs io.Writer) int {
+	for i := range list {
+		if _, err := b.simulator(ctx, &list[i]); err != nil {
+			fmt.Fprintln(errs, "mutants:", err)
+			return exitFault
+		}
+	}
+	return exitOK
 }

@@ -57,9 +57,17 @@ type Adversary struct {
 	Kind    string // schedule or timed
 	Mode    string
 	Profile string // of the schedule adversary; empty, each seed chooses
-	Steps   int    // of a seed; 0 is the simulator's default
+	Faults  int    // of a seed of the timed adversary; 0 is the simulator's default
 	Seeds   int    // at most so many
+	// Twice runs every seed twice. The traces must agree: same seed, same run.
+	Twice bool
 }
+
+// The kinds of adversary.
+const (
+	schedule = "schedule"
+	timed    = "timed"
+)
 
 // String returns the adversary as the table shows it.
 func (a Adversary) String() string {
@@ -75,8 +83,8 @@ func (a Adversary) args(seeds int) []string {
 	if a.Profile != "" {
 		args = append(args, "--profile", a.Profile)
 	}
-	if a.Steps != 0 {
-		args = append(args, "--steps", strconv.Itoa(a.Steps))
+	if a.Faults != 0 {
+		args = append(args, "--faults", strconv.Itoa(a.Faults))
 	}
 	return args
 }

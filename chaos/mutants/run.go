@@ -30,8 +30,14 @@ type outcome struct {
 
 func (o *outcome) ok() bool { return o.Caught && o.Kept == 0 && o.Fault == "" }
 
-// leastKept is over how many seeds the product is run at least.
-const leastKept = 100
+// keptSeeds is over how many seeds the product is run: as many as the mutant took,
+// and some more where a seed costs little.
+func keptSeeds(a Adversary, caught int) int {
+	if a.Kind == timed {
+		return caught
+	}
+	return max(caught, 100)
+}
 
 // hunt builds m and lets its adversary hunt it.
 func (b *builder) hunt(ctx context.Context, m *Mutant, product string, seeds int) (o outcome) {
@@ -43,7 +49,7 @@ func (b *builder) hunt(ctx context.Context, m *Mutant, product string, seeds int
 		o.Fault = err.Error()
 		return o
 	}
-	got, err := simulate(ctx, bin, m.Adversary.args(seeds))
+	got, err := simulate(ctx, bin, m.Adversary, seeds)
 	if err != nil {
 		o.Fault = err.Error()
 		return o
@@ -53,7 +59,7 @@ func (b *builder) hunt(ctx context.Context, m *Mutant, product string, seeds int
 		v := got.Violations[0]
 		o.Caught, o.Checker, o.Detail = true, v.Checker, v.Detail
 	}
-	kept, err := simulate(ctx, product, m.Adversary.args(max(o.Seeds, leastKept)))
+	kept, err := simulate(ctx, product, m.Adversary, keptSeeds(m.Adversary, o.Seeds))
 	if err != nil {
 		o.Fault = err.Error()
 		return o
@@ -67,18 +73,32 @@ func (b *builder) hunt(ctx context.Context, m *Mutant, product string, seeds int
 
 // report is what is read of the simulator's JSON.
 type report struct {
-	Seeds      int     `json:"seeds"`
-	Peak       float64 `json:"peak"`
-	Violations []struct {
-		Checker string `json:"checker"`
-		Detail  string `json:"detail"`
-	} `json:"violations"`
+	Seeds      int         `json:"seeds"`
+	Peak       float64     `json:"peak"`
+	Trace      string      `json:"trace"`
+	Violations []objection `json:"violations"`
 }
 
-// simulate runs a simulator to its first violation or to the end of the seeds. A
-// panic of the simulator is an objection too: the product panics only for its own
-// broken invariants.
-func simulate(ctx context.Context, bin string, args []string) (r report, err error) {
+type objection struct {
+	Checker string `json:"checker"`
+	Detail  string `json:"detail"`
+}
+
+// simulate runs a simulator to its first objection or to the end of the seeds. An
+// adversary that runs all twice objects to traces that differ.
+func simulate(ctx context.Context, bin string, a Adversary, seeds int) (report, error) {
+	first, err := simulateOnce(ctx, bin, a.args(seeds))
+	if err != nil || !a.Twice || len(first.Violations) > 0 {
+		return first, err
+	}
+	again, err := simulateOnce(ctx, bin, a.args(seeds))
+	if err == nil && again.Trace != first.Trace {
+		first.Violations = []objection{{"replay", "trace " + first.Trace + ", then " + again.Trace}}
+	}
+	return first, err
+}
+
+func simulateOnce(ctx context.Context, bin string, args []string) (r report, err error) {
 	cmd := exec.CommandContext(ctx, bin, args...)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
