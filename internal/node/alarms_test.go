@@ -75,42 +75,36 @@ func (n *Node) yielded() (yes bool) {
 
 // A flag that is left on must not begin a second history.
 func TestTheFlagOfAFirstStartCountsOnce(t *testing.T) {
-	damage := func(t *testing.T, dir string, with func([]byte) []byte) {
-		t.Helper()
-		file := filepath.Join(dir, "state.json")
-		b, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(file, with(b), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	first := t.TempDir()
+	a := begin(t, setup{name: "a", dir: first})
+	eventually(t, "the first start has its base", func() bool { return a.status().Ready })
+	a.end()
+	whole, err := os.ReadFile(filepath.Join(first, "state.json"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 4
 	for _, c := range []struct {
-		name   string
-		with   func([]byte) []byte
-		reason string // of not being ready
+		name      string
+		file      []byte
+		remembers bool
+		reason    string // of not being ready
 	}{
-		{"the memory is whole", func(b []byte) []byte { return b }, "quarantine"},
-		{"the memory is torn", func(b []byte) []byte { return b[:len(b)/2] }, ""},
-		{"a bit of the memory is flipped", func(b []byte) []byte { b = bytes.Clone(b); b[len(b)/2] ^= 4; return b }, ""},
+		{"the memory is whole", whole, true, "quarantine"},
+		{"the memory is torn", whole[:len(whole)/2], false, "this node remembers none"},
+		{"a bit of the memory is flipped", flipped, false, "this node remembers none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			a := begin(t, setup{name: "a", dir: dir})
-			eventually(t, "the first start has its base", func() bool { return a.status().Ready })
-			a.end()
-			damage(t, dir, c.with)
+			if err := os.WriteFile(filepath.Join(dir, "state.json"), c.file, 0o600); err != nil {
+				t.Fatal(err)
+			}
 			again := begin(t, setup{name: "a", dir: dir}) // state: new still
-			ready, reason := again.node.Ready()
-			if ready || !strings.Contains(reason, c.reason) {
-				t.Errorf("ready %v: %s", ready, reason)
-			}
 			s := again.status()
-			if remembers := c.reason != ""; s.Provisional == remembers || s.Budgets[0].Ceiling != 0 {
-				t.Errorf("provisional %v, ceiling %v", s.Provisional, s.Budgets[0].Ceiling)
+			if s.Ready || !strings.Contains(s.Reason, c.reason) || s.Provisional == c.remembers || s.Budgets[0].Ceiling != 0 {
+				t.Errorf("ready %v: %s; provisional %v, ceiling %v", s.Ready, s.Reason, s.Provisional, s.Budgets[0].Ceiling)
 			}
-			t.Logf("%s", reason)
 		})
 	}
 }
