@@ -37,7 +37,9 @@
 //
 // # What is given up
 //
-// Two live processes of one name are detected, not made safe. A node that is
+// Two live processes of one name are detected, not made safe. An old copy of the
+// memory is recognised by what peers had heard before they heard of the new life,
+// not with certainty. A node that is
 // cut off strands its own base, no more. Where half or more of a roster lost
 // their memory at once, those nodes only borrow until the operator bootstraps
 // the cluster: nobody is left to confirm what they should remember. A node
@@ -50,6 +52,8 @@
 // [Ledger.StoredVersion] moved) after Publish and before the row leaves. Stored
 // is also written before an operator is told that an edit was taken up. After
 // Control the data plane follows Steps before anybody is told of an activation.
+// A caller whose disk may fail asks Remember before Publish, says Saved after each
+// save and Hold when one failed: its rows then go on leaving.
 //
 // # Concurrency
 //
