@@ -9,6 +9,7 @@ import (
 // book is the account of one budget: what is lent, borrowed and given back.
 type book struct {
 	name    string
+	grain   allocator.Rate // loans are multiples of it
 	index   int            // position in the current epoch; -1 when dropped by it
 	ceiling allocator.Rate // c: base that may be used or lent once proved and out of quarantine
 	demand  []allocator.Rate
@@ -53,9 +54,24 @@ type lentRow struct {
 }
 
 func newBook(name string, classes, nodes int) *book {
-	b := &book{name: name, demand: make([]allocator.Rate, classes)}
+	b := &book{name: name, grain: 1, demand: make([]allocator.Rate, classes)}
 	b.grow(nodes)
 	return b
+}
+
+// grainOf is the grain of loans of a budget with these bases: the greatest power
+// of two within a millionth of the budget, at least 1. Coarse amounts are short on
+// the wire; what a loan loses by it nobody misses.
+func grainOf(bases []allocator.Rate) allocator.Rate {
+	var total allocator.Rate
+	for _, r := range bases {
+		total += r // within MaxRate, see Epoch.Validate
+	}
+	grain := allocator.Rate(1)
+	for grain <= total>>21 {
+		grain <<= 1
+	}
+	return grain
 }
 
 func (b *book) grow(n int) {

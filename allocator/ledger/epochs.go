@@ -76,7 +76,7 @@ func (l *Ledger) enter(e *Epoch) {
 		if len(b.demand) != spec.Classes {
 			b.demand = make([]allocator.Rate, spec.Classes)
 		}
-		b.index = i
+		b.index, b.grain = i, grainOf(spec.Base)
 		books = append(books, b)
 	}
 	for _, b := range l.books {

@@ -70,7 +70,7 @@ func (l *Ledger) Restart(now int64, inc uint64) error {
 	l.books = l.books[:l.listed]
 	for _, b := range l.books {
 		fresh := newBook(b.name, len(b.demand), len(l.peers))
-		fresh.index = b.index
+		fresh.index, fresh.grain = b.index, b.grain
 		copy(fresh.demand, b.demand)
 		*b = *fresh
 	}

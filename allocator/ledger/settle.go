@@ -49,8 +49,8 @@ func (l *Ledger) Settle(now int64, b int, targets []allocator.Rate) (change, rel
 		m.match(l.selfPos)
 		bk.keep = targets[l.selfPos]
 		for _, p := range m.loans[l.selfPos] {
-			if p.amount > 0 {
-				bk.want = append(bk.want, Loan{l.cur.Roster[p.to].ID, p.amount})
+			if amount := p.amount - p.amount%bk.grain; amount > 0 {
+				bk.want = append(bk.want, Loan{l.cur.Roster[p.to].ID, amount})
 			}
 		}
 	}

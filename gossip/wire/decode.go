@@ -45,6 +45,7 @@ type Decoder struct {
 	ids    []ledger.NodeID // by ref
 	width  int             // of the directory once the row's names are learned
 	extras [][]byte        // into the packet
+	short  bool            // the row's amounts are in the form of deltas
 }
 
 // NewDecoder returns a decoder for the lineage with that root fingerprint. epochs

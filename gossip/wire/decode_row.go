@@ -52,6 +52,7 @@ func (d *Decoder) row(r *reader, h Header, fields int) (*ledger.Row, error) {
 		Epoch: f.Epoch, Digest: f.digest, Clock: f.clock,
 		Acked: f.marks&markAcked != 0, Recovering: f.marks&markRecovering != 0,
 	}
+	d.short = f.base != 0
 	if f.base == 0 {
 		err = d.sections(row, &f)
 	} else {
@@ -252,6 +253,20 @@ func (d *Decoder) wait(row *ledger.Row, b []byte) error {
 	return r.err()
 }
 
+// amount reads the amount of a loan or cap in the form that the row has.
+func (d *Decoder) amount(r *reader, field string) allocator.Rate {
+	if !d.short {
+		return r.rate(field)
+	}
+	v := r.varint(1<<64-1, field)
+	shift := 8 * (v % amountShifts)
+	if v /= amountShifts; v > MaxValue>>shift {
+		r.fail(ReasonRange, field)
+		return 0
+	}
+	return allocator.Rate(v << shift)
+}
+
 // sections fills row.Sections.
 func (d *Decoder) sections(row *ledger.Row, f *rowFrame) error {
 	r := &reader{b: f.sections}
@@ -334,7 +349,7 @@ func (d *Decoder) loans(r *reader, self, least int) []ledger.Loan {
 	loans := make([]ledger.Loan, n)
 	last := -1
 	for i := range loans {
-		loans[i] = ledger.Loan{To: d.nextRef(r, &last, self, "loans"), Amount: r.rate("loans")}
+		loans[i] = ledger.Loan{To: d.nextRef(r, &last, self, "loans"), Amount: d.amount(r, "loans")}
 		if loans[i].Amount == 0 {
 			r.fail(ReasonRange, "loans")
 		}
@@ -353,7 +368,7 @@ func (d *Decoder) caps(r *reader, seq uint64, self, least int) []ledger.Cap {
 	for i := range caps {
 		caps[i].Lender = d.nextRef(r, &last, self, "caps")
 		caps[i].Seq = unzigzag(seq, r.varint(1<<64-1, "caps"))
-		caps[i].Amount = r.rate("caps")
+		caps[i].Amount = d.amount(r, "caps")
 		if caps[i].Seq == 0 || caps[i].Seq > MaxValue {
 			r.fail(ReasonRange, "caps")
 		}

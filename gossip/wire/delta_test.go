@@ -214,6 +214,24 @@ func TestADeltaReachesBackAsFarAsItsBytesAllow(t *testing.T) {
 	mustEqualRows(t, from, r, to, receiver.newest)
 }
 
+func TestADeltaSaysAgainOnlyWhatItsLimitHasRoomFor(t *testing.T) {
+	from, _, ep := pairOf(t, 22)
+	r, rng := manySections(22, 1000), rand.New(rand.NewPCG(1, 1))
+	sizes := map[int]int{}
+	for i, limit := range []int{0, 0, 0, 0, 0, 400, 0, 9999} {
+		from.enc.SetLimit(limit)
+		packet, _, err := from.enc.Row(r, ep)
+		if err != nil && i > 0 {
+			t.Fatal(err)
+		}
+		sizes[i] = len(packet)
+		r = next(r, rng, 0.005)
+	}
+	if sizes[4] > 300 || sizes[5] <= sizes[4] || sizes[5] > 400 || sizes[6] > 300 || sizes[7] <= sizes[5] || sizes[7] > MaxDelta {
+		t.Errorf("sizes %v", sizes)
+	}
+}
+
 func TestADeltaAcrossEpochsOrLivesIsLost(t *testing.T) {
 	from, to, ep := pairOf(t, 22)
 	later := ledger.EpochID{Version: 8, Hash: 1}
@@ -363,6 +381,8 @@ func TestHostileDeltasAreRefusedForTheRightReason(t *testing.T) {
 		{"more loans than names", delta(4, 5, 0, 1, 2, 1, 0, 1), ReasonRange},
 		{"no loans any more", delta(4, 0), ReasonNone},
 		{"loans to itself", delta(4, 1, 1, 9), ReasonOrder},
+		{"amount over the limit", delta(4, 1, 0, MaxValue>>8*4+5), ReasonRange},
+		{"amount of nothing", delta(4, 1, 0, 3), ReasonRange},
 		{"base 0", base(uint64(0)), ReasonRange},
 		{"base before the first row", base(uint64(1000)), ReasonRange},
 		{"base of nil", base(nil), ReasonType},
@@ -390,6 +410,40 @@ func TestHostileDeltasAreRefusedForTheRightReason(t *testing.T) {
 			t.Errorf("%s: row %+v", c.name, got.Row)
 		}
 	}
+}
+
+func TestEveryAmountSurvivesADelta(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from, to := newSide(rosterOf(3)...), newSide(rosterOf(3)...)
+		ep := from.learn(testEpoch, rosterOf(3), nil)
+		to.learn(testEpoch, rosterOf(3), nil)
+		amount := drawRate().Draw(t, "amount") >> rapid.IntRange(0, 61).Draw(t, "right")
+		zeros := rapid.IntRange(0, 40).Draw(t, "zeros")
+		amount = max(1, amount>>zeros<<zeros)
+		if rapid.Bool().Draw(t, "limit") {
+			amount = MaxValue >> rapid.IntRange(0, 30).Draw(t, "below the limit")
+		}
+		r := manySections(3, 1)
+		r.Sections[0].Loans = []ledger.Loan{{To: 1, Amount: 1}}
+		receiver := newMerger(to)
+		whole, err := from.enc.Whole(r, ep)
+		if err != nil || receiver.take(bytes.Clone(whole)) != nil {
+			t.Fatalf("%v", err)
+		}
+		from.enc.history.note(r)
+		c := *r
+		c.Seq++
+		c.Sections = []ledger.Section{{Ceiling: 1, Demand: r.Sections[0].Demand, Loans: []ledger.Loan{{To: 1, Amount: amount}}, Caps: []ledger.Cap{{Lender: 2, Seq: 1, Amount: amount - 1}}}}
+		from.enc.history.note(&c)
+		delta, err := from.enc.Repair(ep, r.Inc, r.Seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := receiver.take(bytes.Clone(delta)); err != nil {
+			t.Fatalf("amount %d: %v", amount, err)
+		}
+		mustEqualRows(t, from, &c, to, receiver.newest)
+	})
 }
 
 func TestADeltaWithoutARowToRestOnIsLost(t *testing.T) {

@@ -70,7 +70,8 @@
 //	changes   in a delta: for each changed section: 16 * (index - index of the one
 //	          before - 1) + mask of what changed (1 ceiling, 2 demand, 4 loans,
 //	          8 caps); then those, as in sections but without the shape, and with
-//	          a number of loans or caps that may be 0
+//	          a number of loans or caps that may be 0, and each amount as
+//	          4 * (amount >> 8s) + s, where s bytes of zeros are left out
 //	heard     for each ref: 0 for never heard, 1 for an incarnation of which no row
 //	          was merged, else 2 + zigzag(seq of the row - heard seq)
 //

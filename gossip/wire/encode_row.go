@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -386,7 +387,7 @@ func (e *Encoder) putLoans(n *names, self int, loans []ledger.Loan) error {
 	e.sections = binary.AppendUvarint(e.sections, uint64(len(e.pairs)))
 	for _, p := range e.pairs {
 		e.sections = binary.AppendUvarint(e.sections, uint64(p.ref))
-		e.sections = binary.AppendUvarint(e.sections, uint64(p.amount))
+		e.putAmount(p.amount)
 	}
 	return nil
 }
@@ -406,10 +407,25 @@ func (e *Encoder) putCaps(r *ledger.Row, n *names, self int, caps []ledger.Cap) 
 	for _, p := range e.pairs {
 		e.sections = binary.AppendUvarint(e.sections, uint64(p.ref))
 		e.sections = binary.AppendUvarint(e.sections, zigzag(r.Seq, p.seq))
-		e.sections = binary.AppendUvarint(e.sections, uint64(p.amount))
+		e.putAmount(p.amount)
 	}
 	return nil
 }
+
+// putAmount appends the amount of a loan or cap: in a delta without the zeros that
+// a multiple of a power of two ends in.
+func (e *Encoder) putAmount(a allocator.Rate) {
+	v := uint64(a)
+	if e.base != 0 {
+		zeros := uint64(min(bits.TrailingZeros64(v)/8, amountShifts-1))
+		v = v>>(8*zeros)*amountShifts + zeros
+	}
+	e.sections = binary.AppendUvarint(e.sections, v)
+}
+
+// amountShifts is how many shifts, by bytes, an amount in a delta may have. Times
+// four, amounts up to MaxValue still fit in 64 bits.
+const amountShifts = 4
 
 // sortPairs sorts by ref, since the order by NodeID differs between nodes. It
 // reports false for a name that occurs twice or is the publisher's.
