@@ -39,12 +39,12 @@
 //
 // Two live processes of one name are detected, not made safe. An old copy of the
 // memory is recognised by what peers had heard before they heard of the new life,
-// not with certainty. A node that is
-// cut off strands its own base, no more. Where half or more of a roster lost
-// their memory at once, those nodes only borrow until the operator bootstraps
-// the cluster: nobody is left to confirm what they should remember. A node
-// without a disk must not come back with a shorter term than its former life's:
-// it could not know for how long that life's loans may be used.
+// not with certainty. A node that is cut off strands its own base, no more. Where
+// half or more of a roster lost their memory at once, those nodes only borrow
+// until the operator bootstraps the cluster: nobody is left to confirm what they
+// should remember. A node without a disk must not come back with a shorter term
+// than its former life's: it could not know for how long that life's loans may be
+// used.
 //
 // # Order of calls
 //
