@@ -22,10 +22,11 @@ import (
 
 func main() {
 	part := flag.String("part", "budgets,nodes,light,tiers", "which figures, separated by commas")
+	least := flag.Int("least", 22, "smallest number of nodes")
 	most := flag.Int("nodes", 1000, "largest number of nodes")
 	steps := flag.Int("steps", 6, "demand steps to each figure of reaction")
 	flag.Parse()
-	figures, err := run(strings.Split(*part, ","), *most, *steps)
+	figures, err := run(strings.Split(*part, ","), *least, *most, *steps)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
@@ -44,7 +45,7 @@ func main() {
 }
 
 // run measures the parts asked for.
-func run(parts []string, most, steps int) (figures []figure, err error) {
+func run(parts []string, least, most, steps int) (figures []figure, err error) {
 	add := func(f figure, e error) {
 		figures = append(figures, f)
 		if err == nil {
@@ -52,24 +53,24 @@ func run(parts []string, most, steps int) (figures []figure, err error) {
 		}
 	}
 	if slices.Contains(parts, "budgets") {
-		add(manyBudgets(0.01, false, 0, 2))
-		add(manyBudgets(0.05, false, 0, 2))
-		add(manyBudgets(0.05, false, 0.05, 2))
+		if figures, err = budgetsPart(); err != nil {
+			return nil, err
+		}
 	}
 	losses := []float64{0, 0.05}
 	for _, n := range []int{22, 100, 330} {
 		for _, loss := range losses {
-			if slices.Contains(parts, "nodes") && n <= most {
+			if slices.Contains(parts, "nodes") && n >= least && n <= most {
 				add(coreSteps(n, loss, steps))
 			}
 		}
 	}
 	for _, n := range []int{330, 1000} {
 		for _, loss := range losses {
-			if slices.Contains(parts, "light") && n <= most {
+			if slices.Contains(parts, "light") && n >= least && n <= most {
 				add(lightSteps(n, false, loss, steps))
 			}
-			if slices.Contains(parts, "tiers") && n <= most {
+			if slices.Contains(parts, "tiers") && n >= least && n <= most {
 				add(lightSteps(n, true, loss, steps))
 			}
 		}

@@ -23,8 +23,8 @@ import (
 //   - every fullEvery-th row is a full one, to everybody, and so is every row while
 //     an epoch is under way: they prove and activate, and show agreement;
 //   - peers that came to life lately get full rows, for their proof;
-//   - a row that asks for a change goes to everybody at once, any row to those
-//     that lend here or borrow from here and to those behind a lossy link;
+//   - a row that asks for a change goes to everybody at once, and any row to
+//     those that lend here or borrow from here;
 //   - all others get every restEvery-th row: at the default tick 7 in a live
 //     window, so at 5 % loss none of them arrives once in 10^9 windows.
 //
@@ -46,11 +46,10 @@ const (
 // to all alike through one that is not.
 type EachOutbox interface {
 	// PublishEach sends the own row to every live peer, in the form that packet
-	// returns for the peer of that name; nil is a peer that needs none now. lossy
-	// says that much is lost on the way to it. changed is as in Publish. The
-	// packets are not for relay, and are not kept. One over wire.MaxPacket goes
-	// by stream.
-	PublishEach(changed bool, packet func(name string, lossy bool) []byte)
+	// returns for the peer of that name; nil is a peer that needs none now.
+	// changed is as in Publish. The packets are not for relay, and are not kept.
+	// One over wire.MaxPacket goes by stream.
+	PublishEach(changed bool, packet func(name string) []byte)
 }
 
 // traffic is the state of sending and receiving rows. All of it is bounded by
@@ -113,13 +112,13 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 		c.out.Publish(full, changed)
 		return
 	}
-	each.PublishEach(changed, func(name string, lossy bool) []byte {
+	each.PublishEach(changed, func(name string) []byte {
 		id, ok := c.dir.Lookup(name)
 		if !ok || c.young(now, id) {
 			return full
 		}
 		rests := (row.Seq+uint64(id))%restEvery != 0
-		if rests && !changed && !lossy && !c.led.Dealing(id) {
+		if rests && !changed && !c.led.Dealing(id) {
 			return nil
 		}
 		if p := c.enc.Copy(id); p != nil {
