@@ -58,14 +58,15 @@ func (l *Limiter) checkOrigins(cfg LimiterConfig, from []int) {
 	}
 }
 
-// inherit gives bucket b what bucket old of l had left: as credit, or as debt.
-func (n *Limiter) inherit(b, old int, l *Limiter, left []int64, points []point) {
+// inherit gives bucket b what bucket old of the limiter before had left: as
+// credit, or as debt.
+func (l *Limiter) inherit(b, old int, before *Limiter, left []int64, points []point) {
 	if left[old] >= 0 {
 		points[b].credit = uint64(left[old])
 	} else {
-		n.cells[b].used.Store(uint64(-left[old]))
+		l.cells[b].used.Store(uint64(-left[old]))
 	}
-	to, was := &n.cells[b], &l.cells[old]
+	to, was := &l.cells[b], &before.cells[old]
 	to.admitted.Store(was.admitted.Load())
 	to.refused.Store(was.refused.Load())
 	to.borrowed.Store(was.borrowed.Load())
