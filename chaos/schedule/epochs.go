@@ -118,6 +118,9 @@ func (w *world) edit(a Action, p *process) {
 	if p.l.MayEdit() {
 		parent = p.l.Epoch()
 	}
+	if !p.l.MayForce() {
+		a.Ref &^= ForceOut
+	}
 	s := p.l.Standing()
 	if p.paused || !s.Proved || s.Superseded || parent == nil {
 		return

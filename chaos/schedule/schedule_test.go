@@ -27,10 +27,10 @@ func TestNoSeedBreaksTheBudgetAndEveryFaultBites(t *testing.T) {
 			}
 		}
 	}
-	sweep("", 80)
+	sweep("", 100)
 	for _, p := range Profiles() { // the rare ones too
 		if p.Name != "wide" {
-			sweep(p.Name, 4)
+			sweep(p.Name, 5)
 		}
 	}
 	for i, c := range counters() {
