@@ -40,11 +40,15 @@ func (c *Core) Apply(now int64, wallMillis uint64, ch Change) (Plan, error) {
 		return p, err
 	}
 	p.Differences = epoch.Diff(c.doc, doc)
-	if content == top.Content && len(dead) == 0 && (c.onTrial() == nil || !ch.Replace) {
+	present := content == c.lineage.cur.Content || content == top.Content
+	if present && len(dead) == 0 && (c.onTrial() == nil || !ch.Replace) {
+		if content != top.Content { // a trial aside
+			p.Parent = c.epoch.ID
+		}
 		p.Epoch = p.Parent
 		return p, ErrNothingToChange
 	}
-	if ch.Document != nil && !ch.Revert && (top.Was(content) || c.lineage.cur.Was(content)) {
+	if ch.Document != nil && !ch.Revert && !present && (top.Was(content) || c.lineage.cur.Was(content)) {
 		return p, ErrOlder
 	}
 	r, err := c.derive(now, epoch.Edit{Document: doc, Forced: dead, Canary: ch.Canary}, ch.Replace || len(dead) > 0)

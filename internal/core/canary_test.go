@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"subak/allocator"
+	"subak/internal/epoch"
 )
 
 func TestACanaryTriesAChangeAloneUntilItIsPromoted(t *testing.T) {
@@ -31,6 +32,11 @@ func TestACanaryTriesAChangeAloneUntilItIsPromoted(t *testing.T) {
 		var busy *UnderWayError
 		if _, err := w.hosts[1].core.Apply(w.now, 1, Change{Document: w.hosts[1].edit(limited(9000, 60, 40))}); !errors.As(err, &busy) {
 			t.Errorf("an edit during the trial: %v", err)
+		}
+		for _, h := range []*host{w.hosts[1], w.hosts[3]} { // their files, read again
+			if _, err := h.core.Apply(w.now, 1, Change{Document: h.edit(func(*epoch.Document) {})}); !errors.Is(err, ErrNothingToChange) {
+				t.Errorf("the content that %s works under: %v", h.name, err)
+			}
 		}
 		by := w.hosts[[]int{0, 3, 4}[seed]]
 		id, err := by.core.Promote(w.now, uint64(w.now/1e6)+1)
