@@ -26,7 +26,8 @@ type trail struct {
 	rows [heardBack]sighting
 	next int
 	// agreed is when a row of the node last matched, lease clock; 0 for never.
-	agreed int64
+	agreed  int64
+	waiting undecided
 }
 
 type sighting struct {
@@ -39,16 +40,28 @@ func (w *trail) note(h ledger.Heard, hash uint32) {
 	w.next++
 }
 
-// find looks from the newest row back: that is the one asked for, as a rule.
+// find looks from the newest row back: that is the one asked for, as a rule. A row
+// that this node was spared, or lost, had the content of the rows before and after
+// it if those are alike.
 func (w *trail) find(h ledger.Heard) (uint32, bool) {
+	after := w.at(1)
 	for i := 1; i <= heardBack; i++ {
-		s := &w.rows[(w.next-i+heardBack)%heardBack]
-		if s.heard == h {
+		s := w.at(i)
+		switch {
+		case s.heard == h:
 			return s.hash, true
+		case s.heard.Inc != h.Inc:
+			return 0, false
+		case s.heard.Seq < h.Seq:
+			return s.hash, i > 1 && s.hash == after.hash
 		}
+		after = s
 	}
 	return 0, false
 }
+
+// at is the i-th newest.
+func (w *trail) at(i int) *sighting { return &w.rows[(w.next-i+heardBack)%heardBack] }
 
 // trailOf returns the memory of a node's rows.
 func (c *Core) trailOf(id ledger.NodeID) *trail {
@@ -99,11 +112,31 @@ func (c *Core) digest() (sum uint32) {
 	return sum
 }
 
-// compare judges the digest of a row that was just merged.
+// compare judges the digest of a row that was just merged. Where the rows it rests
+// on have not all arrived, it is judged again when the next row of its publisher
+// comes.
 func (c *Core) compare(now int64, r *ledger.Row) {
+	t := c.trailOf(r.Node)
 	own := c.rowHash(r)
-	c.trailOf(r.Node).note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
-	sum := own
+	t.note(ledger.Heard{Inc: r.Inc, Seq: r.Seq}, own)
+	if w := t.waiting; w.row != nil {
+		c.judge(now, w.row, w.hash)
+		t.waiting = undecided{}
+	}
+	if r.Heard != nil && !c.judge(now, r, own) {
+		c.trailOf(r.Node).waiting = undecided{r, own}
+	}
+}
+
+// undecided is a row that could not be judged yet, and its content's hash.
+type undecided struct {
+	row  *ledger.Row
+	hash uint32
+}
+
+// judge compares the digest of a row with what this node held of the rows that
+// its publisher had heard. It reports false if one of them is not here.
+func (c *Core) judge(now int64, r *ledger.Row, sum uint32) (decided bool) {
 	live := c.budgets[0].View.Live // as of the last pass
 	for i, m := range c.epoch.Roster {
 		if m.ID == r.Node || !live[i] || int(m.ID) >= len(r.Heard) {
@@ -111,13 +144,14 @@ func (c *Core) compare(now int64, r *ledger.Row) {
 		}
 		hash, ok := c.trailOf(m.ID).find(r.Heard[m.ID])
 		if !ok {
-			return // older than remembered, or not arrived here: no word of agreement
+			return false // older than remembered, or not arrived here: no word of agreement
 		}
 		sum += hash
 	}
 	if sum == r.Digest {
 		c.trailOf(r.Node).agreed = now
 	}
+	return true
 }
 
 // Agrees reports whether a peer's rows matched within the last term.
