@@ -53,8 +53,12 @@ func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
 	if underWay {
 		held = c.led.HeldFrom(row.Node)
 	}
-	if c.led.NewLife(row) {
+	back := c.led.NewLife(row)
+	if back {
 		c.probe(now)
+	}
+	if age := c.led.Age(now, row.Node); age < 0 || age > c.cfg.Live.Nanoseconds() {
+		back = true
 	}
 	before := c.led.PeerRow(row.Node)
 	switch outcome := c.led.Merge(now, row); outcome {
@@ -65,6 +69,9 @@ func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
 		c.observe(now, row)
 		if underWay && c.led.HeldFrom(row.Node) < held {
 			c.urgent = true // the lender cannot acknowledge before it hears this
+		}
+		if back {
+			c.urgent = true // it takes part only once it hears that it is heard
 		}
 		c.release(now, row)
 	case ledger.Stale:
