@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"math/bits"
+
+	"subak/chaos"
 )
 
 // Openings are scripted first scenes. Some counterexamples need six things to
@@ -32,6 +34,11 @@ func openings(b Profile) []Profile {
 			p.Nodes, p.Members = []int{3, 4, 5}, []int{100}
 			p.Weights[edits] = 10
 		}),
+		// A borrower leaves the roster with its loan (trap 27).
+		b.with("moved-out", 2, func(p *Profile) {
+			p.Opening = (*world).movedOut
+			p.Nodes, p.Members, p.Disks, p.PassMax = []int{3, 4, 5}, []int{100}, []int{100}, []int{30, 100}
+		}),
 		// One edit carries on from another that is not in force (E4, trap 23).
 		b.with("chained-edits", 2, func(p *Profile) {
 			p.Opening = (*world).chainedEdits
@@ -58,6 +65,35 @@ func (w *world) trial() {
 		w.do(Action{Kind: Deliver, Node: m, Ref: w.nextID, Arg: OwnBody, Then: learnOnly | thenControl | thenInstall})
 		w.do(Action{Kind: Pass, Arg: w.rng.Int64N(3_000_000_000)})
 	}
+}
+
+// movedOut: j borrows all it can, and an edit that it does not hear of removes it
+// from the roster. Then a lender restarts, and everybody else has heard of that.
+func (w *world) movedOut() {
+	s := w.cast()
+	lender, j := s.names[0], s.names[1]
+	others := w.everybody() &^ (1 << j)
+	w.meet(w.everybody(), 2)
+	w.hot(j)
+	w.meet(w.everybody(), 3)
+	w.do(Action{Kind: Edit, Node: lender, Ref: Roster, Arg: w.removal(j)})
+	w.meet(others, 2)
+	w.do(Action{Kind: Crash, Node: lender})
+	w.do(Action{Kind: Start, Node: lender, Arg: int64(w.rng.Uint64() &^ 1)})
+	w.meet(others, 4)
+}
+
+// removal is the detail of an edit of the roster that removes n and nobody else;
+// of some other edit, if none is found soon.
+func (w *world) removal(n uint8) (detail int64) {
+	for range 64 {
+		detail = int64(w.rng.Uint64() >> 1)
+		rng := chaos.NewRand(uint64(detail))
+		if rng.IntN(2)*rng.IntN(2) == 0 && rng.IntN(w.nodes) == int(n) {
+			break
+		}
+	}
+	return detail
 }
 
 // story is who is who.
