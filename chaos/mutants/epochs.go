@@ -136,7 +136,7 @@ func restarts() []Mutant {
 			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerLedger,
-				"\t\tl.recovering = true\n\t\tl.beginQuarantine(now)\n",
+				"\t\tl.recovering, l.strayed = true, true\n\t\tl.beginQuarantine(now)\n",
 				"\t\tl.bootstrap()\n\t\tl.beginQuarantine(now)\n",
 			}},
 		},
@@ -203,7 +203,7 @@ func restarts() []Mutant {
 			Name:      "fast quarantine over the roster only",
 			Rule:      "L8, trap 27",
 			Breaks:    "a member that left still uses a loan of the former life",
-			Adversary: Adversary{Kind: schedule, Mode: "fast-quarantine", Profile: "bounces", Seeds: 2000},
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "moved-out", Seeds: 500},
 			Patches: []Patch{{
 				ledgerProof,
 				"\tfor _, id := range l.formerLent {\n\t\tr := l.peers[id].row\n",

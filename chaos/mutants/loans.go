@@ -1,24 +1,5 @@
 package main
 
-const (
-	ledgerMerge    = "allocator/ledger/merge.go"
-	ledgerBook     = "allocator/ledger/book.go"
-	ledgerLedger   = "allocator/ledger/ledger.go"
-	ledgerPublish  = "allocator/ledger/publish.go"
-	ledgerSteps    = "allocator/ledger/steps.go"
-	ledgerSettle   = "allocator/ledger/settle.go"
-	ledgerProof    = "allocator/ledger/proof.go"
-	ledgerEpochs   = "allocator/ledger/epochs.go"
-	scheduleEpochs = "chaos/schedule/epochs.go"
-	scheduleApply  = "chaos/schedule/apply.go"
-	corePass       = "internal/core/pass.go"
-	coreInstall    = "internal/core/install.go"
-	allocatorPlace = "allocator/place.go"
-	allocatorShare = "allocator/share.go"
-	enforceLimiter = "enforce/limiter.go"
-	enforceSegment = "enforce/segment.go"
-)
-
 // loans are the mutants of the rules of lending, L1 to L9.
 func loans() []Mutant {
 	return []Mutant{

@@ -9,6 +9,26 @@ import (
 	"strings"
 )
 
+// The files that mutants patch.
+const (
+	ledgerMerge    = "allocator/ledger/merge.go"
+	ledgerBook     = "allocator/ledger/book.go"
+	ledgerLedger   = "allocator/ledger/ledger.go"
+	ledgerPublish  = "allocator/ledger/publish.go"
+	ledgerSteps    = "allocator/ledger/steps.go"
+	ledgerSettle   = "allocator/ledger/settle.go"
+	ledgerProof    = "allocator/ledger/proof.go"
+	ledgerEpochs   = "allocator/ledger/epochs.go"
+	scheduleEpochs = "chaos/schedule/epochs.go"
+	scheduleApply  = "chaos/schedule/apply.go"
+	corePass       = "internal/core/pass.go"
+	coreInstall    = "internal/core/install.go"
+	allocatorPlace = "allocator/place.go"
+	allocatorShare = "allocator/share.go"
+	enforceLimiter = "enforce/limiter.go"
+	enforceSegment = "enforce/segment.go"
+)
+
 // Mutant is the product with one rule of the protocol switched off.
 type Mutant struct {
 	// Name as the issue tracker lists it; also the argument of -only.

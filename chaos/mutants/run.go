@@ -114,9 +114,9 @@ func simulateOnce(ctx context.Context, bin string, args []string) (r report, err
 	return r, nil
 }
 
-// huntAll hunts the mutants, jobs at a time, and hands over each outcome in the
-// order of the list.
-func (b *builder) huntAll(ctx context.Context, list []Mutant, cap, jobs int, each func(outcome)) error {
+// huntAll hunts the mutants, jobs at a time, each over at most most seeds (0 means
+// as listed), and hands over each outcome in the order of the list.
+func (b *builder) huntAll(ctx context.Context, list []Mutant, most, jobs int, each func(outcome)) error {
 	product, err := b.simulator(ctx, nil)
 	if err != nil {
 		return err
@@ -132,8 +132,8 @@ func (b *builder) huntAll(ctx context.Context, list []Mutant, cap, jobs int, eac
 		workers.Go(func() {
 			for i := range next {
 				seeds := list[i].Adversary.Seeds
-				if cap > 0 {
-					seeds = cap
+				if most > 0 {
+					seeds = most
 				}
 				outcomes[i] = b.hunt(ctx, &list[i], product, seeds)
 				close(ready[i])
