@@ -29,6 +29,7 @@ type postbox struct {
 	sent  []letter
 	kinds map[wire.Kind]int
 	drops map[string]int
+	saves int
 }
 
 type letter struct {
@@ -103,7 +104,7 @@ func (b *postbox) SendTo(name string, packet []byte) error {
 	return nil
 }
 
-func (b *postbox) Save(ledger.Stored) error { return nil }
+func (b *postbox) Save(ledger.Stored) error { b.saves++; return nil }
 
 // ticks lets all publish and delivers, some times over.
 func (p *post) ticks(times int) {
@@ -286,5 +287,35 @@ func TestAPushPullOfDeltasIsOfWholeRows(t *testing.T) {
 		if newcomer.core.led.PeerRow(ledger.NodeID(i)) == nil {
 			t.Errorf("no row of node %d in the state; dropped %v", i, newcomer.drops)
 		}
+	}
+}
+
+func TestChangesOfManyBudgetsDoNotWriteTheMemoryEachTick(t *testing.T) {
+	p := newPost(t, many(4, 300))
+	p.ticks(12)
+	before, listed := 0, 0
+	for _, b := range p.boxes {
+		before += b.saves
+	}
+	for step := range 20 {
+		for node := range p.boxes {
+			for k := range 15 {
+				p.demand(node, (step*61+k*20)%300, allocator.Rate(100+(step*7+node*31+k)%1500))
+			}
+		}
+		p.ticks(1)
+		for _, s := range p.boxes[0].core.traffic.own.Sections {
+			listed += len(s.Loans)
+		}
+	}
+	after := 0
+	for _, b := range p.boxes {
+		after += b.saves
+	}
+	if listed == 0 {
+		t.Fatal("nothing is lent: the test does not test")
+	}
+	if n := after - before; n > 3*len(p.boxes) {
+		t.Errorf("%d writes in 20 ticks of %d nodes, want at most one for each name that is lent to", n, len(p.boxes))
 	}
 }
