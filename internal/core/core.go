@@ -208,6 +208,9 @@ func (c *Core) Budgets() []*Budget { return c.budgets }
 // Epoch returns the config epoch that the core works under.
 func (c *Core) Epoch() *ledger.Epoch { return c.epoch }
 
+// Active returns the epoch whose bases came in force here last.
+func (c *Core) Active() ledger.EpochID { return c.led.Active() }
+
 // Position returns the own position in the roster; -1 for an observer, which is
 // no member: it enforces 0.
 func (c *Core) Position() int { return c.pos }

@@ -63,7 +63,7 @@ func (c *Core) draftBudget(doc *epoch.Budget, at int) (*Budget, error) {
 		lends[i], borrows[i] = cl.Lend != 0, cl.Borrow != 0
 	}
 	b.shape = enforce.LimiterConfig{
-		Classes: k, Burst: doc.Burst, LargestCost: c.cfg.LargestCost[doc.Name], Revocable: doc.Revocable,
+		Classes: k, Burst: doc.Burst, LargestCost: max(c.cfg.LargestCost[doc.Name], 1), Revocable: doc.Revocable,
 		Lends: lends, Borrows: borrows, Shadow: doc.Shadow,
 	}
 	if err := b.shape.Validate(); err != nil {
@@ -141,6 +141,27 @@ func (c *Core) replace(now int64, budgets []*Budget) {
 	}
 	c.settle(now)
 	c.install(now)
+}
+
+// SetLargestCosts changes [Config].LargestCost, as when the rules that name
+// costs change: limiters of budgets whose largest cost differs are succeeded,
+// as by a change of epoch, Installed included. An error changes nothing.
+func (c *Core) SetLargestCosts(now int64, costs map[string]int64) error {
+	before := c.cfg.LargestCost
+	c.cfg.LargestCost = costs
+	if !slices.ContainsFunc(c.budgets, func(b *Budget) bool { return b.shape.LargestCost != max(costs[b.Name], 1) }) {
+		return nil
+	}
+	budgets, err := c.draft(c.lineage.cur, now)
+	if err != nil {
+		c.cfg.LargestCost = before
+		return err
+	}
+	c.replace(now, budgets)
+	if c.cfg.Installed != nil {
+		c.cfg.Installed(budgets)
+	}
+	return nil
 }
 
 // install puts the shares in force, where they differ from what is in force.

@@ -167,6 +167,9 @@ func shortly(ns int64) string { return time.Duration(ns).Round(100 * time.Millis
 type Superseded struct {
 	Winner  ledger.EpochID
 	Differs []epoch.Difference
+	// Undone: the winner has the content that the loser was to follow, as after
+	// a trial that failed.
+	Undone bool
 }
 
 // SupersededBy reports whether the epoch id, made at any node, lost against
@@ -176,5 +179,10 @@ func (c *Core) SupersededBy(id ledger.EpochID) (Superseded, bool) {
 	if r == nil || !id.Less(top.Epoch.ID) || c.lineage.follows(top, id) {
 		return Superseded{}, false
 	}
-	return Superseded{top.Epoch.ID, epoch.Diff(r.Doc, top.Doc)}, true
+	before := c.lineage.known[r.Epoch.Parent]
+	undone := before != nil && before.Content == top.Content && r.Content != top.Content
+	return Superseded{top.Epoch.ID, epoch.Diff(r.Doc, top.Doc), undone}, true
 }
+
+// Knows reports whether the epoch id is remembered here, in force or not.
+func (c *Core) Knows(id ledger.EpochID) bool { return c.lineage.known[id] != nil }
