@@ -27,6 +27,7 @@ type changer struct {
 	*asker
 	wait    bool
 	waitMax time.Duration
+	trial   time.Duration // of the canary, if one was asked for
 }
 
 func (p *program) newChanger(cmd *cobra.Command) *changer {
@@ -67,7 +68,12 @@ A file that was in force before is refused as too old unless --revert is given.`
 			if r.Name, r.File, err = readChange(file, cmd.InOrStdin()); err != nil {
 				return err
 			}
-			r.CanarySeconds = trial.Seconds()
+			if r.Canary == "" && cmd.Flags().Changed("trial") {
+				return &failure{exitUsage, errors.New("--trial is for the canary, and none is named"), "name it by --canary NODE"}
+			}
+			if r.Canary != "" {
+				r.CanarySeconds, c.trial = trial.Seconds(), trial
+			}
 			return c.change(cmd.Context(), r)
 		},
 	}
@@ -120,7 +126,7 @@ func (p *program) changeCommand() *cobra.Command {
 			return c.ask(cmd.Context(), func(ctx context.Context, client *api.Client) error {
 				now, err := client.Progress(ctx, epoch)
 				if err != nil {
-					return err
+					return refusedChange(err)
 				}
 				if !c.wait {
 					return c.say(&now)
@@ -203,15 +209,17 @@ func (c *changer) change(ctx context.Context, r api.ChangeRequest) error {
 // refusedChange shows what the node said, which has the mend already.
 func refusedChange(err error) error {
 	refused, ok := errors.AsType[*api.Refused](err)
-	if !ok || refused.Status != http.StatusBadRequest && refused.Status != http.StatusConflict {
+	if !ok {
 		return err
 	}
-	what, mend, _ := strings.Cut(refused.Message, "; mend: ")
-	code := exitRefused
-	if refused.Status == http.StatusBadRequest { // faults of the file, each with its mend
-		what, mend, code = refused.Message, "", exitBroken
+	switch refused.Status {
+	case http.StatusBadRequest: // faults of the file, each with its mend
+		return &failure{exitBroken, errors.New(refused.Message), ""}
+	case http.StatusConflict, http.StatusNotFound:
+		what, mend, _ := strings.Cut(refused.Message, "; mend: ")
+		return &failure{exitRefused, errors.New(what), mend}
 	}
-	return &failure{code, errors.New(what), mend}
+	return err
 }
 
 func planPage(c *api.Change) *page {
@@ -229,17 +237,16 @@ func planPage(c *api.Change) *page {
 	return p
 }
 
-// follow prints news of a change until it is done or the time is over.
+// follow prints news of a change until it is done or the time is over. That the
+// node does not answer for a while does not end it.
 func (c *changer) follow(ctx context.Context, client *api.Client, now *api.Change) error {
 	began, said, kept := time.Now(), "", *now
 	for {
-		if line := progressWords(now); line != said && !c.json {
-			p := &page{}
-			p.line("%6s  %s", span(time.Since(began).Seconds()), line)
-			if err := p.writeTo(c.out); err != nil {
+		if news := newsOf(now); news != said {
+			if err := c.tell("%6s  %s", span(time.Since(began).Seconds()), progressWords(now)); err != nil {
 				return err
 			}
-			said = line
+			said = news
 		}
 		if now.State.Done() {
 			now.Parent, now.Warnings = first(now.Parent, kept.Parent), kept.Warnings
@@ -248,7 +255,11 @@ func (c *changer) follow(ctx context.Context, client *api.Client, now *api.Chang
 			}
 			return c.finish(now)
 		}
-		if over := time.Since(began); !c.wait && over > followShort || over > c.waitMax && now.State != api.ChangeCanary {
+		limit := c.waitMax + c.trial
+		if !c.wait {
+			limit = followShort
+		}
+		if time.Since(began) > limit {
 			return c.unfinished(now)
 		}
 		select {
@@ -257,11 +268,30 @@ func (c *changer) follow(ctx context.Context, client *api.Client, now *api.Chang
 		case <-time.After(followEvery):
 		}
 		next, err := client.Progress(ctx, now.Epoch)
-		if err != nil {
-			return err
+		switch _, refused := errors.AsType[*api.Refused](err); {
+		case err == nil:
+			*now = next
+		case refused && !busy(err):
+			return refusedChange(err)
+		default:
+			now.Reason = "the node does not answer: " + err.Error()
 		}
-		*now = next
 	}
+}
+
+// busy reports whether a node refused because it has no time.
+func busy(err error) bool {
+	refused, ok := errors.AsType[*api.Refused](err)
+	return ok && refused.Status == http.StatusServiceUnavailable
+}
+
+// newsOf tells two lines apart that say something else than the time left.
+func newsOf(c *api.Change) string {
+	news := []string{c.Epoch, string(c.State)}
+	for _, n := range c.Nodes {
+		news = append(news, fmt.Sprint(n.Name, n.Adopted, n.Acked, n.InForce))
+	}
+	return strings.Join(news, " ")
 }
 
 // progressWords is the state of a change in one line.
@@ -272,17 +302,25 @@ func progressWords(c *api.Change) string {
 		acked += one(n.Acked)
 		force += one(n.InForce)
 	}
-	words := fmt.Sprintf("epoch %s: adopted by %d of %d, acknowledged by %d, in force at %d", c.Epoch, adopted, len(c.Nodes), acked, force)
 	switch c.State {
 	case api.ChangeCanary:
-		words = fmt.Sprintf("epoch %s: on trial at %s", c.Epoch, c.Canary)
+		return fmt.Sprintf("epoch %s: on trial at %s; %s", c.Epoch, c.Canary, c.Reason)
 	case api.ChangeSuperseded, api.ChangeAbandoned, api.ChangeNone:
 		return fmt.Sprintf("epoch %s: %s", c.Epoch, c.State)
 	}
-	for _, n := range c.Nodes {
-		if !n.InForce && n.Waits != "" && c.State != api.ChangeCanary {
+	words := fmt.Sprintf("epoch %s", c.Epoch)
+	if len(c.Nodes) > 0 {
+		words += fmt.Sprintf(": adopted by %d of %d, acknowledged by %d, in force at %d", adopted, len(c.Nodes), acked, force)
+	}
+	named := false
+	for _, n := range c.Nodes { // who has acknowledged only waits for the others
+		if !n.InForce && !n.Acked && n.Waits != "" {
 			words += fmt.Sprintf("; %s: %s", n.Name, n.Waits)
+			named = true
 		}
+	}
+	if !named && c.Reason != "" {
+		words += "; " + c.Reason
 	}
 	return words
 }
@@ -303,7 +341,7 @@ func (c *changer) finish(now *api.Change) error {
 	}
 	switch now.State {
 	case api.ChangeInForce:
-		return c.tell("in force: epoch %s, %s after it was made", now.Epoch, span(now.Seconds))
+		return c.tell("in force: epoch %s", now.Epoch)
 	case api.ChangeNone:
 		return c.tell("nothing to change: epoch %s says the same already", now.Epoch)
 	case api.ChangePlanned:
@@ -320,7 +358,7 @@ func (c *changer) finish(now *api.Change) error {
 		}
 		return &failure{exitRefused, fmt.Errorf("epoch %s lost against another change: %s", now.Epoch, now.Reason), "look at what is in force (subak change), and apply anew what is still wanted"}
 	}
-	return &failure{exitRefused, fmt.Errorf("epoch %s is %s: %s", now.Epoch, now.State, now.Reason), ""}
+	return &failure{exitRefused, fmt.Errorf("epoch %s was taken back: %s", now.Epoch, now.Reason), "see the log of the node that was asked, and of the canary, for why"}
 }
 
 // unfinished ends the following of a change that goes on by itself.

@@ -68,6 +68,7 @@ func statusPage(s *api.Status) *page {
 	p.fact("budget", keptWords(s)...)
 	p.fact("views", viewWords(s)...)
 	p.fact("config", configWords(s)...)
+	p.fact("change", s.Change)
 	p.fact("frozen", frozenWords(s))
 	p.fact("dropped", droppedWords(s.Dropped))
 	for i := range s.Budgets {

@@ -27,8 +27,11 @@ type Status struct {
 	Member bool `json:"member"`
 	// FileDiffers says what this node's file would change in the epoch.
 	FileDiffers []string `json:"file_differs,omitempty"`
-	TickMillis  float64  `json:"tick_ms"`
-	TermMillis  float64  `json:"term_ms"`
+	// Change says in words what is under way: an epoch that is not in force here
+	// yet, or on trial at a node. Empty for nothing.
+	Change     string  `json:"change,omitempty"`
+	TickMillis float64 `json:"tick_ms"`
+	TermMillis float64 `json:"term_ms"`
 	// Alarms are what does not mend itself.
 	Alarms []Alarm `json:"alarms,omitempty"`
 	// Digests counts the distinct view digests among live peers, this node

@@ -19,7 +19,8 @@ type ChangeRequest struct {
 	// Forget lists nodes that the operator declares dead: their process does not
 	// run and will not come back under its present incarnation.
 	Forget []string `json:"forget,omitempty"`
-	// Canary is the node that takes the change first, for CanarySeconds.
+	// Canary is the node that takes the change first, for CanarySeconds: up to an
+	// hour, 0 means ten seconds.
 	Canary        string  `json:"canary,omitempty"`
 	CanarySeconds float64 `json:"canary_seconds,omitempty"`
 	// Revert allows content that was in force before.
@@ -43,7 +44,7 @@ const (
 	ChangeSpreading  ChangeState = "spreading"  // on its way
 	ChangeInForce    ChangeState = "in-force"   // at every node that is heard
 	ChangeSuperseded ChangeState = "superseded" // another change won
-	ChangeAbandoned  ChangeState = "abandoned"  // taken back
+	ChangeAbandoned  ChangeState = "abandoned"  // taken back: what was before is in force
 )
 
 // Done reports whether nothing more will come.
@@ -54,7 +55,9 @@ func (s ChangeState) Done() bool {
 // Change is one config epoch on its way into force, as the answering node sees
 // it.
 type Change struct {
-	Epoch  string      `json:"epoch"` // VERSION-HASH; of the epoch in force for a plan
+	// Epoch is VERSION-HASH; of the epoch in force for a plan, and of the one that
+	// took its place where another with the same content did, as after a trial.
+	Epoch  string      `json:"epoch"`
 	Parent string      `json:"parent,omitempty"`
 	State  ChangeState `json:"state"`
 	Reason string      `json:"reason,omitempty"` // why it is not in force, or what superseded it

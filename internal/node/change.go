@@ -21,22 +21,12 @@ import (
 
 // Change implements web.Backend: it makes the epoch of a file, or its plan.
 func (n *Node) Change(r api.ChangeRequest) (api.Change, error) {
-	present, err := n.present()
+	span, err := trialOf(&r)
 	if err != nil {
 		return api.Change{}, err
 	}
-	ch := core.Change{Canary: r.Canary, Revert: r.Revert, DryRun: r.DryRun, Replace: r.Replace}
-	if r.File != "" {
-		cfg, err := config.ParseChange(r.Name, []byte(r.File), roster(present))
-		if err != nil {
-			return api.Change{}, fmt.Errorf("%w:\n%w", web.ErrInvalid, err)
-		}
-		ch.Document = changed(cfg, present)
-	}
+	ch := core.Change{Canary: r.Canary, Revert: r.Revert, DryRun: r.DryRun, Replace: r.Replace, Forget: map[string]uint64{}}
 	for _, name := range r.Forget {
-		if ch.Forget == nil {
-			ch.Forget = map[string]uint64{}
-		}
 		ch.Forget[name] = 0
 	}
 	if r.Expect != "" {
@@ -46,25 +36,67 @@ func (n *Node) Change(r api.ChangeRequest) (api.Change, error) {
 		}
 		ch.Expect = &id
 	}
-	return n.change(ch, trialOf(r))
+	for range changeTries {
+		out, err := n.change(&r, ch, span)
+		if !errors.Is(err, errMoved) {
+			return out, err
+		}
+	}
+	return api.Change{}, changeFault(fmt.Errorf("%w: again and again while this file was read", core.ErrConflict))
 }
 
-// present returns the document in force.
-func (n *Node) present() (*epoch.Document, error) {
-	return answered(n, func(int64) (*epoch.Document, error) { return n.core.Document(), nil })
-}
+// changeTries bounds how often a file is read again because what it leaves out
+// has changed meanwhile.
+const changeTries = 5
 
-// change hands a change to the core.
-func (n *Node) change(ch core.Change, span time.Duration) (api.Change, error) {
-	out, err := answered(n, func(now int64) (api.Change, error) { return n.apply(now, ch, span) })
+// errMoved: another change was taken up while a file was read.
+var errMoved = errors.New("what is in force has changed meanwhile")
+
+// change reads the file of a request against the document in force, and hands it
+// to the core if that is still in force then.
+func (n *Node) change(r *api.ChangeRequest, ch core.Change, span time.Duration) (api.Change, error) {
+	present, err := n.present()
 	if err != nil {
+		return api.Change{}, changeFault(err)
+	}
+	if r.File != "" {
+		cfg, err := config.ParseChange(r.Name, []byte(r.File), roster(present))
+		if err != nil {
+			return api.Change{}, fmt.Errorf("%w:\n%w", web.ErrInvalid, err)
+		}
+		ch.Document = changed(cfg, present)
+	}
+	out, err := answered(n, func(now int64) (api.Change, error) {
+		if n.core.Document() != present {
+			return api.Change{}, errMoved
+		}
+		return n.apply(now, ch, span)
+	})
+	switch {
+	case errors.Is(err, errMoved):
+		return out, err
+	case err != nil:
 		return api.Change{}, changeFault(err)
 	}
 	out.Warnings = n.strays(ch.Document)
 	return out, nil
 }
 
+// present returns the document in force, if this node knows it.
+func (n *Node) present() (*epoch.Document, error) {
+	return answered(n, func(int64) (*epoch.Document, error) {
+		if n.joiner != nil {
+			return nil, core.ErrNotReady
+		}
+		return n.core.Document(), nil
+	})
+}
+
+// apply makes a change: on the loop.
 func (n *Node) apply(now int64, ch core.Change, span time.Duration) (api.Change, error) {
+	if n.joiner != nil { // the core stands for the file alone
+		return api.Change{}, core.ErrNotReady
+	}
 	plan, err := n.core.Apply(now, wallMillis(), ch)
 	if errors.Is(err, core.ErrNothingToChange) {
 		return api.Change{
@@ -78,7 +110,7 @@ func (n *Node) apply(now int64, ch core.Change, span time.Duration) (api.Change,
 	out := api.Change{Epoch: plan.Parent.String(), State: api.ChangePlanned, Nodes: []api.ChangeNode{}}
 	if !ch.DryRun {
 		if ch.Canary != "" {
-			n.trial = trial{epoch: plan.Epoch, canary: ch.Canary, span: span, began: now}
+			n.trial = trial{epoch: plan.Epoch, canary: ch.Canary, span: span, ill: now}
 		}
 		out = n.describe(now, plan.Epoch)
 	}
@@ -93,7 +125,7 @@ func changeFault(err error) error {
 	case errors.Is(err, ErrBusy):
 		return err
 	case errors.Is(err, core.ErrOlder):
-		mend = "apply the newest file; to go back on purpose, say --revert"
+		mend = "take the newest file; to go back on purpose: subak apply -f FILE --revert"
 	case errors.Is(err, core.ErrForeign):
 		mend = "name the file of this cluster"
 	case errors.Is(err, core.ErrConflict):
@@ -103,7 +135,7 @@ func changeFault(err error) error {
 	case errors.Is(err, core.ErrNotReady):
 		mend = "wait until this node is ready (subak status), or ask another one by --admin"
 	case errors.Is(err, core.ErrAlive):
-		mend = "stop that node for good first, or remove it from nodes in the file and apply that"
+		mend = "stop that node for good, wait until it has not been heard for a while (gossip.term), and try again; one that runs is removed from nodes in the file, by subak apply"
 	case errors.Is(err, core.ErrUnknownNode):
 		mend = "see subak members for the names"
 	case errors.Is(err, core.ErrNoCanary):
@@ -172,9 +204,17 @@ func (n *Node) Progress(text string) (api.Change, error) {
 			return api.Change{}, err
 		}
 	}
-	out, err := answered(n, func(now int64) (api.Change, error) { return n.describe(now, id), nil })
-	if err == nil && out.State == "" {
-		err = fmt.Errorf("%w: epoch %s is not known here; it may have been replaced long ago, or not have come here yet", web.ErrNotFound, text)
+	out, err := answered(n, func(now int64) (api.Change, error) {
+		switch {
+		case n.joiner != nil:
+			return api.Change{}, core.ErrNotReady
+		case text != "" && !n.core.Knows(id):
+			return api.Change{}, fmt.Errorf("%w: epoch %s is not known here; it may be long gone, or not have come here yet; mend: see subak change for the newest", web.ErrNotFound, text)
+		}
+		return n.describe(now, id), nil
+	})
+	if err != nil && !errors.Is(err, web.ErrNotFound) {
+		err = changeFault(err)
 	}
 	return out, err
 }
@@ -191,6 +231,9 @@ func (n *Node) EndTrial(promote bool) (api.Change, error) {
 func (n *Node) endTrial(now int64, promote bool) (api.Change, error) {
 	var id ledger.EpochID
 	var err error
+	if n.joiner != nil {
+		return api.Change{}, core.ErrNotReady
+	}
 	if promote {
 		id, err = n.core.Promote(now, wallMillis())
 	} else {
@@ -205,8 +248,8 @@ func (n *Node) endTrial(now int64, promote bool) (api.Change, error) {
 	return n.describe(now, id), nil
 }
 
-// describe says how far an epoch is, zero for the newest; State is empty for an
-// epoch that is not known. On the loop.
+// describe says how far an epoch that is known here has come, zero for the
+// newest: on the loop.
 func (n *Node) describe(now int64, id ledger.EpochID) api.Change {
 	p := n.core.Progress(now)
 	if id == (ledger.EpochID{}) {
@@ -214,46 +257,90 @@ func (n *Node) describe(now int64, id ledger.EpochID) api.Change {
 			id = p.Trial
 		}
 	}
-	out := api.Change{Epoch: id.String(), Plan: []string{}, Nodes: []api.ChangeNode{}, Seconds: n.knownFor(now, id)}
 	lost, superseded := n.core.SupersededBy(id)
+	if superseded && len(lost.Differs) == 0 { // promoted, or the same wish of another node
+		return n.describe(now, lost.Winner)
+	}
+	out := api.Change{Epoch: id.String(), Plan: []string{}, Nodes: []api.ChangeNode{}, Seconds: n.knownFor(now, id)}
 	switch {
+	case superseded && lost.Undone:
+		out.State, out.Reason = api.ChangeAbandoned, fmt.Sprintf("epoch %v put back what was in force before", lost.Winner)
 	case superseded:
 		out.State, out.Reason = api.ChangeSuperseded, fmt.Sprintf("epoch %v won", lost.Winner)
 		for _, d := range lost.Differs {
 			out.Plan = append(out.Plan, "it differs in "+d.String())
 		}
-		return out
 	case id == p.Trial:
-		out.State, out.Canary = api.ChangeCanary, p.Canary
-	case id == p.Epoch:
-		out.State = api.ChangeSpreading
-	case id == p.Active:
-		out.State, out.Reason = api.ChangeInForce, fmt.Sprintf("epoch %v is to follow it", p.Epoch)
-		return out
+		out.State, out.Canary, out.Reason = api.ChangeCanary, p.Canary, n.trialWords(now, id)
+		out.Nodes, _ = n.nodesOf(&p)
+	case p.Epoch.Less(id):
+		out.State, out.Reason = api.ChangeSpreading, first(n.diskWords(), "this node has not taken it up yet")
+	case id != p.Epoch:
+		out.State, out.Reason = api.ChangeInForce, fmt.Sprintf("epoch %v follows it", p.Epoch)
+	case p.Trial != (ledger.EpochID{}):
+		out.State, out.Reason = api.ChangeInForce, fmt.Sprintf("epoch %v is on trial at %s", p.Trial, p.Canary)
 	default:
-		return out
+		var waits []string
+		if out.Nodes, waits = n.nodesOf(&p); len(waits) == 0 {
+			out.State = api.ChangeInForce
+		} else {
+			out.State, out.Reason = api.ChangeSpreading, "waits for "+strings.Join(waits, ", ")
+		}
 	}
-	waits := []string{}
+	return out
+}
+
+// nodesOf lists the nodes of the newest change, and whom it waits for until it
+// is in force at all that are heard: nobody once it is.
+func (n *Node) nodesOf(p *core.Progress) (nodes []api.ChangeNode, waits []string) {
+	var late []string // have acknowledged, and wait themselves
 	for _, x := range p.Nodes {
 		age := -1.0
 		if x.Heard >= 0 {
 			age = millis(x.Heard)
 		}
-		out.Nodes = append(out.Nodes, api.ChangeNode{Name: x.Node, Adopted: x.Adopted, Acked: x.Acked, InForce: x.InForce, AgeMillis: age, Waits: x.Why})
-		silent := x.Heard < 0 || x.Heard > 2*n.cfg.Gossip.Term
-		if !x.InForce && !x.Forced && !(silent && p.InForce && !x.Self) {
+		nodes = append(nodes, api.ChangeNode{Name: x.Node, Adopted: x.Adopted, Acked: x.Acked, InForce: x.InForce, AgeMillis: age, Waits: x.Why})
+		silent := !x.Self && (x.Heard < 0 || x.Heard > 2*n.cfg.Gossip.Term)
+		switch {
+		case x.InForce, p.InForce && (silent || x.Forced):
+		case x.Acked:
+			late = append(late, x.Node)
+		default:
 			waits = append(waits, x.Node)
 		}
 	}
-	if out.State == api.ChangeSpreading && p.InForce && len(waits) == 0 {
-		out.State = api.ChangeInForce
-	} else if out.State == api.ChangeSpreading {
-		out.Reason = "waits for " + strings.Join(waits, ", ")
+	if len(waits) == 0 {
+		waits = late
 	}
-	return out
+	return nodes, waits
 }
 
-// knownFor is how long the newest epochs have been known here.
+// underWay says in words what changes just now, for the status: on the loop.
+func (n *Node) underWay(now int64) string {
+	if n.joiner != nil {
+		return ""
+	}
+	p := n.core.Progress(now)
+	if p.Trial == (ledger.EpochID{}) && p.Active == p.Epoch {
+		return ""
+	}
+	c := n.describe(now, ledger.EpochID{})
+	if c.State == api.ChangeCanary {
+		return fmt.Sprintf("epoch %s is on trial at %s; %s", c.Epoch, c.Canary, c.Reason)
+	}
+	return fmt.Sprintf("epoch %s is not in force here yet; it %s", c.Epoch, c.Reason)
+}
+
+func first(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// knownFor is how long an epoch has been known here: on the loop.
 func (n *Node) knownFor(now int64, id ledger.EpochID) float64 {
 	at, ok := n.known[id]
 	if !ok {
@@ -313,19 +400,44 @@ func (n *Node) take(cfg *config.Config) {
 	}
 	doc := document(cfg)
 	doc.Canonical()
-	n.ask(func() { n.doc = doc.Clone() }) // for the status alone
-	c, err := n.change(core.Change{Document: doc}, 0)
+	var c api.Change
+	var doors error
+	_, err := answered(n, func(now int64) (api.Change, error) {
+		n.doc = doc.Clone() // for the status alone
+		var err error
+		c, doors, err = n.renew(now, doc, cfg.Listeners)
+		return c, err
+	})
+	if errors.Is(err, ErrBusy) { // the rest may still be written
+		n.log.Error("reload: nothing may have changed", "err", err)
+		return
+	}
 	switch {
 	case err != nil:
-		n.log.Error("reload: nodes and budgets stay as they are", "err", err)
+		n.log.Error("reload: nodes and budgets stay as they are", "err", changeFault(err))
 	case c.State == api.ChangeNone:
 		n.log.Info("reload: nodes and budgets are as in force", "epoch", c.Epoch)
 	default:
 		n.log.Info("reload: nodes and budgets change", "epoch", c.Epoch, "plan", strings.Join(c.Plan, "; "))
 	}
-	if err := n.setDoors(cfg.Listeners); err != nil {
-		n.log.Error("reload: listeners stay as they are", "err", err)
+	if doors != nil {
+		n.log.Error("reload: listeners stay as they are", "err", doors)
 		return
 	}
 	n.log.Info("reload: listeners are as in the file", "listeners", len(cfg.Listeners))
+}
+
+// renew puts a document and listeners in force in one turn of the loop, so that
+// no request meets the rules of one with the budgets of the other. Either may
+// fail without the other.
+func (n *Node) renew(now int64, doc *epoch.Document, listeners []config.Listener) (c api.Change, doors, err error) {
+	n.reloading = true
+	c, err = n.apply(now, core.Change{Document: doc}, 0)
+	if doors = n.setDoors(listeners); doors == nil {
+		n.costs = largestCosts(listeners)
+		doors = n.core.SetLargestCosts(now, n.costs)
+	}
+	n.reloading = false
+	n.renewGates()
+	return c, doors, err
 }

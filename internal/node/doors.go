@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,6 +32,8 @@ type doors struct {
 	list   []*door
 	start  func(func(context.Context) error) // runs a part of the node; nil before it runs
 	closed bool                              // the node leaves
+
+	retiring sync.WaitGroup // doors that are gone from list and drained
 }
 
 // begin serves all doors, and from then on every new one, by start.
@@ -74,25 +77,21 @@ func (n *Node) gates() (gates []*gate.Gate) {
 
 // setDoors makes the doors those of the given listeners: all of them, or none if
 // one cannot be opened. A listener of the same address keeps its socket and its
-// connections; one that is gone is drained.
+// connections; one that is gone accepts nothing more and is drained.
 func (n *Node) setDoors(listeners []config.Listener) error {
 	n.doors.mu.Lock()
 	defer n.doors.mu.Unlock()
 	if n.doors.closed {
 		return errLeaving
 	}
-	before := map[string]*door{}
-	for _, d := range n.doors.list {
-		before[d.cfg.Listen.String()] = d
-	}
-	list, gates := make([]*door, len(listeners)), make([]*gate.Gate, len(listeners))
+	list, gone := n.doors.keep(listeners)
+	gates := make([]*gate.Gate, len(listeners))
 	var opened []*door
-	var err error
 	for i := range listeners {
-		d := before[listeners[i].Listen.String()]
-		if gates[i], err = n.newGate(&listeners[i], d); err == nil && d == nil {
-			if d, err = n.openDoor(&listeners[i], i, gates[i]); err == nil {
-				opened = append(opened, d)
+		var err error
+		if gates[i], err = n.newGate(&listeners[i], list[i]); err == nil && list[i] == nil {
+			if list[i], err = n.openDoor(&listeners[i], i, gates[i]); err == nil {
+				opened = append(opened, list[i])
 			}
 		}
 		if err != nil {
@@ -101,12 +100,10 @@ func (n *Node) setDoors(listeners []config.Listener) error {
 			}
 			return err
 		}
-		list[i] = d
-		delete(before, listeners[i].Listen.String())
 	}
 	for i, d := range list {
 		d.cfg = listeners[i]
-		if old := d.gate.Swap(gates[i]); old != nil && old != gates[i] {
+		if old := d.gate.Swap(gates[i]); old != gates[i] {
 			old.Close()
 		}
 	}
@@ -117,17 +114,36 @@ func (n *Node) setDoors(listeners []config.Listener) error {
 			n.doors.start(d.run)
 		}
 	}
-	for _, d := range before {
+	for _, d := range gone { // there are none before the node runs
 		n.log.Info("door closes", "listener", d.cfg.Name, "address", d.listener.Addr().String())
+		d.shut()
+		n.doors.retiring.Add(1)
 		n.doors.start(func(ctx context.Context) error { n.retire(ctx, d); return nil })
 	}
 	return nil
+}
+
+// keep returns the open door of every listener, nil where there is none, and the
+// doors that no listener has any more.
+func (ds *doors) keep(listeners []config.Listener) (kept, gone []*door) {
+	gone = slices.Clone(ds.list)
+	for i := range listeners {
+		at := slices.IndexFunc(gone, func(d *door) bool { return d.cfg.Listen == listeners[i].Listen })
+		if at < 0 {
+			kept = append(kept, nil)
+			continue
+		}
+		kept = append(kept, gone[at])
+		gone = slices.Delete(gone, at, at+1)
+	}
+	return kept, gone
 }
 
 var errLeaving = errors.New("this node is leaving")
 
 // retire drains a door that is not wanted any more.
 func (n *Node) retire(ctx context.Context, d *door) {
+	defer n.doors.retiring.Done()
 	ctx, cancel := context.WithTimeout(ctx, n.drainMax)
 	defer cancel()
 	if d.drain(ctx) {
@@ -208,6 +224,14 @@ func (d *door) run(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("node: listener at %s: %w", d.listener.Addr(), err)
+}
+
+// shut refuses new connections from its return on; drain waits for the others.
+func (d *door) shut() {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = d.server.Shutdown(over) // closes the socket whatever it waits for
+	_ = d.listener.Close()      // a door whose server has not begun yet
 }
 
 // drain stops accepting and waits for requests under way until ctx ends. It

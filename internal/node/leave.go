@@ -38,4 +38,5 @@ func (n *Node) leave() {
 		})
 	}
 	doors.Wait()
+	n.doors.retiring.Wait() // each within its own drainMax, begun earlier
 }

@@ -48,10 +48,7 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 		n.log.Error("the decision loop stood still: too little CPU, or the process was paused", "for", stall)
 	}
 	next := n.act(now, news)
-	if n.core.Epoch().ID != n.force.Load().epoch {
-		n.putInForce()
-		n.renewGates()
-	}
+	n.noteEpoch()
 	if now >= at.state {
 		at.state = now + stateEvery.Nanoseconds()
 		n.gossip.SetState(n.core.State())

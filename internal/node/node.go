@@ -78,7 +78,8 @@ type Node struct {
 	drainMax time.Duration
 	clock    *clock.Boot
 	reg      *prometheus.Registry
-	doc      *epoch.Document // of the file; owned by the loop
+	doc      *epoch.Document  // of the file; owned by the loop
+	costs    map[string]int64 // largest of the file's rules, by budget; owned by the loop
 	state    *state.Dir
 	core     *core.Core // owned by the loop, which may replace it
 	joiner   *joiner    // while the epoch in force is not known, else nil; owned by the loop
@@ -89,15 +90,18 @@ type Node struct {
 	drops    *dropCounter
 	started  time.Time
 
-	trial    trial                    // owned by the loop
-	known    map[ledger.EpochID]int64 // when epochs were first seen; owned by the loop
-	watchdog watchdog
-	calls    chan func()
-	watched  atomic.Bool // somebody asked for a snapshot lately
-	last     atomic.Pointer[api.Status]
-	leaving  atomic.Bool
-	said     *bool              // the readiness logged last; owned by the loop
-	alarmed  map[alarmKey]int64 // what stands, and when it was logged last, lease clock; owned by the loop
+	trial trial // owned by the loop
+	noted noted // owned by the loop
+	// reloading: the doors are about to get other rules; owned by the loop
+	reloading bool
+	known     map[ledger.EpochID]int64 // when epochs were first seen; owned by the loop
+	watchdog  watchdog
+	calls     chan func()
+	watched   atomic.Bool // somebody asked for a snapshot lately
+	last      atomic.Pointer[api.Status]
+	leaving   atomic.Bool
+	said      *bool              // the readiness logged last; owned by the loop
+	alarmed   map[alarmKey]int64 // what stands, and when it was logged last, lease clock; owned by the loop
 	// hadMemory: a durable state was found that cannot be used.
 	hadMemory bool
 	unsaved   time.Time   // when it was logged last that saving fails; zero while it works; owned by the loop

@@ -22,7 +22,7 @@ import (
 
 // openCore reads the durable state and builds the deciding part.
 func (n *Node) openCore() error {
-	n.doc = document(n.cfg)
+	n.doc, n.costs = document(n.cfg), largestCosts(n.cfg.Listeners)
 	n.doc.Canonical()
 	stored, err := n.openState()
 	if err != nil {
@@ -75,7 +75,7 @@ func (n *Node) begin(dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document
 		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
 		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
 		Bootstrap: n.mayBootstrap(), Durable: n.state != nil, Stored: stored,
-		NewLife: newIncarnation, LargestCost: largestCosts(n.cfg), CountDrop: n.drops.count,
+		NewLife: newIncarnation, LargestCost: n.costs, CountDrop: n.drops.count, Installed: n.installed,
 	}, out, dir, e, doc, n.clock.Now())
 	if err != nil {
 		return err
@@ -166,9 +166,10 @@ func newIncarnation(floor uint64) (uint64, error) {
 	return ledger.IncarnationAbove(floor, uint64(time.Now().UnixMilli()), rand.Uint32())
 }
 
-func largestCosts(cfg *config.Config) map[string]int64 {
+// largestCosts is the cost of the dearest request that rules name, by budget.
+func largestCosts(listeners []config.Listener) map[string]int64 {
 	costs := map[string]int64{}
-	for _, l := range cfg.Listeners {
+	for _, l := range listeners {
 		for _, r := range l.Rules {
 			costs[r.Budget] = max(costs[r.Budget], r.Cost)
 		}

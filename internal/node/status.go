@@ -49,6 +49,7 @@ func (n *Node) snapshot(now int64) {
 	if s.Provisional {
 		s.Epoch = api.Epoch{} // that of the file is not in force
 	}
+	s.Change = n.underWay(now)
 	s.Ready, s.Reason = n.readiness(&report, s.Join)
 	s.Alarms = n.alarms(now)
 	n.members(now, s, &report)

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"fmt"
 	"time"
 
 	"subak/allocator/ledger"
 	"subak/internal/api"
 	"subak/internal/core"
+	"subak/internal/web"
 )
 
 // The trial of a canary, when the operator does not say.
@@ -20,17 +22,21 @@ type trial struct {
 	epoch  ledger.EpochID
 	canary string
 	span   time.Duration // how long the canary must do well
-	began  int64
-	well   int64 // since when it does; 0 while it does not
+	well   int64         // since when it does, lease clock; 0 while it does not
+	ill    int64         // since when it does not, or since the trial began
+	failed bool          // the trial could not be ended; that is logged
 }
 
 // trialOf is how long the canary of a request must do well.
-func trialOf(r api.ChangeRequest) time.Duration {
-	d := time.Duration(r.CanarySeconds * float64(time.Second))
-	if d <= 0 {
-		return trialDefault
+func trialOf(r *api.ChangeRequest) (time.Duration, error) {
+	switch s := r.CanarySeconds; {
+	case s < 0 || s > trialMax.Seconds():
+		return 0, fmt.Errorf("%w: canary_seconds is %v; mend: a trial takes up to %v", web.ErrInvalid, s, trialMax)
+	case s == 0:
+		return trialDefault, nil
+	default:
+		return time.Duration(s * float64(time.Second)), nil
 	}
-	return min(d, trialMax)
 }
 
 // verdict is what becomes of a trial.
@@ -42,9 +48,12 @@ const (
 	failed
 )
 
+// illMax is for how many terms in a row a canary may do badly: to take the change
+// up it recalls its loans, which takes one, and may restart meanwhile.
+const illMax = 3
+
 // judge looks at a trial: the canary does well while it is heard under the epoch
-// and has acknowledged it. Its time for that, once over, is a term more than the
-// span before the change is taken back.
+// and has acknowledged it.
 func (t *trial) judge(now int64, p *core.Progress, term time.Duration) verdict {
 	well := false
 	for _, x := range p.Nodes {
@@ -53,19 +62,33 @@ func (t *trial) judge(now int64, p *core.Progress, term time.Duration) verdict {
 		}
 	}
 	switch {
-	case !well:
-		t.well = 0
-	case t.well == 0:
-		t.well = now
+	case !well && t.ill == 0:
+		t.well, t.ill = 0, now
+	case well && t.well == 0:
+		t.well, t.ill = now, 0
 	}
 	switch {
 	case well && now-t.well >= t.span.Nanoseconds():
 		return promoted
-	case !well && now-t.began >= (t.span+3*term).Nanoseconds():
+	case !well && now-t.ill >= illMax*term.Nanoseconds():
 		return failed
 	}
 	return goesOn
 }
+
+// trialWords says who ends the trial of an epoch, and when: on the loop.
+func (n *Node) trialWords(now int64, id ledger.EpochID) string {
+	t := &n.trial
+	switch {
+	case t.epoch != id:
+		return "the node that was asked for it ends the trial; or any node by subak change promote or subak change abandon"
+	case t.well == 0:
+		return fmt.Sprintf("it is taken back in %s unless %s takes it up", seconds(t.ill+illMax*n.cfg.Gossip.Term.Nanoseconds()-now), t.canary)
+	}
+	return fmt.Sprintf("it goes to all nodes in %s if %s goes on doing well", seconds(t.well+t.span.Nanoseconds()-now), t.canary)
+}
+
+func seconds(ns int64) string { return time.Duration(max(ns, 0)).Round(time.Second).String() }
 
 // tryCanary ends the trial that this node watches when its time has come: on the
 // loop.
@@ -75,22 +98,23 @@ func (n *Node) tryCanary(now int64) {
 	}
 	p := n.core.Progress(now)
 	if p.Trial != n.trial.epoch {
-		n.trial = trial{}
+		n.trial = trial{} // ended by another node
 		return
 	}
 	v := n.trial.judge(now, &p, n.cfg.Gossip.Term)
 	if v == goesOn {
 		return
 	}
-	canary, id := n.trial.canary, n.trial.epoch
-	_, err := n.endTrial(now, v == promoted)
+	canary, id, said := n.trial.canary, n.trial.epoch, n.trial.failed
+	end, err := n.endTrial(now, v == promoted)
 	switch {
+	case err != nil && !said:
+		n.log.Error("the trial of a change cannot be ended; tried again every second, or end it by subak change promote or subak change abandon at another node", "epoch", id.String(), "err", err)
+		n.trial.failed = true
 	case err != nil:
-		n.log.Error("the trial of a change cannot be ended; end it by subak promote or subak abandon at another node", "epoch", id.String(), "err", err)
-		n.trial = trial{}
 	case v == promoted:
-		n.log.Info("the canary did well: the change goes to all nodes", "canary", canary, "epoch", id.String())
+		n.log.Info("the canary did well: the change goes to all nodes", "canary", canary, "trial", id.String(), "epoch", end.Epoch)
 	default:
-		n.log.Error("the canary did not take the change up, or fell silent: the change is taken back", "canary", canary, "epoch", id.String())
+		n.log.Error("the canary did not take the change up, or fell silent: the change is taken back", "canary", canary, "trial", id.String(), "epoch", end.Epoch)
 	}
 }

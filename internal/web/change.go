@@ -24,7 +24,7 @@ func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	change, err := s.backend.Change(request)
-	if err == nil && !request.DryRun {
+	if err == nil && !request.DryRun && change.State != api.ChangeNone {
 		s.log.Warn("change of the cluster", "epoch", change.Epoch, "state", change.State, "from", r.RemoteAddr)
 		s.hub.nudge()
 	}
