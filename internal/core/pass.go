@@ -24,7 +24,6 @@ func (c *Core) Turn(now int64, wallMillis uint64, news bool) (next int64) {
 		}
 	}
 	tick := now >= c.tickDue
-	c.stale.all = c.stale.all || tick
 	if tick {
 		c.tickDue = max(c.tickDue+c.cfg.Tick.Nanoseconds(), now+c.cfg.Tick.Nanoseconds()/2)
 	}
@@ -65,6 +64,7 @@ func (c *Core) sample(now int64) (jumped bool) {
 func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	wake = now + c.cfg.Tick.Nanoseconds()
 	if tick {
+		c.stale.all = true
 		c.catchUp(now)
 		c.remind(now)
 		c.heedClocks(now)

@@ -111,7 +111,6 @@ func (p *post) ticks(times int) {
 	for range times {
 		p.now += testTick.Nanoseconds()
 		for _, b := range p.boxes {
-			b.core.stale.all = true
 			b.core.pass(p.now, uint64(p.now/1e6), true)
 		}
 		p.deliver()

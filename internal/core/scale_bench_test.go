@@ -65,7 +65,6 @@ func (c *crowd) tick(rate func(node, budget int) int64) {
 		for k := range one.budgets {
 			c.demand(i, k, rate(i, k))
 		}
-		one.stale.all = true
 		one.pass(c.now, uint64(c.now/1e6), true)
 	}
 	for _, m := range c.sent {
@@ -113,7 +112,6 @@ func BenchmarkManyBudgets(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			c.now += int64(time.Millisecond)
-			self.stale.all = true
 			self.pass(c.now, uint64(c.now/1e6), true)
 		}
 	})
