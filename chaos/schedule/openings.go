@@ -2,8 +2,6 @@ package schedule
 
 import (
 	"math/bits"
-
-	"subak/chaos"
 )
 
 // Openings are scripted first scenes. Some counterexamples need six things to
@@ -33,6 +31,12 @@ func openings(b Profile) []Profile {
 			p.Opening = (*world).trial
 			p.Nodes, p.Members = []int{3, 4, 5}, []int{100}
 			p.Weights[edits] = 10
+		}),
+		// A joiner vouches that none of those had to ask who replaced its epoch
+		// (trap 22).
+		b.with("outside-word", 0, func(p *Profile) {
+			p.Opening = (*world).outsideWord
+			p.Nodes, p.Members, p.Disks = []int{4, 5, 5, 6}, []int{66}, []int{100}
 		}),
 		// A borrower leaves the roster with its loan (trap 27).
 		b.with("moved-out", 2, func(p *Profile) {
@@ -67,6 +71,44 @@ func (w *world) trial() {
 	}
 }
 
+// outsideWord: a takes y in, tells x and y, and forgets it; x dies. The others,
+// who never heard of that edit, force x out by another and share its base. Then x
+// comes back with its memory, and y alone is at x's epoch.
+func (w *world) outsideWord() {
+	s := w.cast()
+	joiner := w.outsider(0)
+	if joiner == 0 {
+		return
+	}
+	y := joiner - 1
+	var m []uint8
+	for _, n := range s.names {
+		if w.members>>n&1 == 1 {
+			m = append(m, n)
+		}
+	}
+	if len(m) < 3 {
+		return
+	}
+	a, b, x := m[0], m[1], m[2]
+	staying := w.members &^ (1 << x)
+	w.meet(w.everybody(), 3)
+	w.do(Action{Kind: Edit, Node: a, Arg: int64(w.rng.Uint64() >> 1), Then: joiner})
+	w.tellOf(a, y)
+	w.tellOf(a, x)
+	w.do(Action{Kind: Publish, Node: x})
+	w.do(Action{Kind: Crash, Node: x})
+	w.do(Action{Kind: Crash, Node: a})
+	w.do(Action{Kind: Lose, Node: a})
+	w.do(Action{Kind: Start, Node: a, Arg: int64(w.rng.Uint64() &^ 1)})
+	w.sitOut(staying)
+	w.do(Action{Kind: Edit, Node: b, Ref: ForceOut | DropForced, Arg: int64(w.rng.Uint64() >> 1)})
+	w.meet(staying, 2)
+	w.sitOut(staying)
+	w.do(Action{Kind: Start, Node: x, Arg: int64(w.rng.Uint64() &^ 1)})
+	w.sitOut(1<<x | 1<<y)
+}
+
 // movedOut: j borrows all it can, and an edit that it does not hear of removes it
 // from the roster. Then a lender restarts, and everybody else has heard of that.
 func (w *world) movedOut() {
@@ -76,24 +118,11 @@ func (w *world) movedOut() {
 	w.meet(w.everybody(), 2)
 	w.hot(j)
 	w.meet(w.everybody(), 3)
-	w.do(Action{Kind: Edit, Node: lender, Ref: Roster, Arg: w.removal(j)})
+	w.do(Action{Kind: Edit, Node: lender, Arg: int64(w.rng.Uint64() >> 1), Then: leaves + j})
 	w.meet(others, 2)
 	w.do(Action{Kind: Crash, Node: lender})
 	w.do(Action{Kind: Start, Node: lender, Arg: int64(w.rng.Uint64() &^ 1)})
 	w.meet(others, 4)
-}
-
-// removal is the detail of an edit of the roster that removes n and nobody else;
-// of some other edit, if none is found soon.
-func (w *world) removal(n uint8) (detail int64) {
-	for range 64 {
-		detail = int64(w.rng.Uint64() >> 1)
-		rng := chaos.NewRand(uint64(detail))
-		if rng.IntN(2)*rng.IntN(2) == 0 && rng.IntN(w.nodes) == int(n) {
-			break
-		}
-	}
-	return detail
 }
 
 // story is who is who.
@@ -204,7 +233,7 @@ func (w *world) chainedEdits() {
 	w.do(Action{Kind: Start, Node: a, Arg: int64(w.rng.Uint64() &^ 1)})
 	w.sitOut(1<<a | 1<<b)
 	w.do(Action{Kind: Crash, Node: b})
-	for range 3 {
+	for range 2 {
 		w.do(Action{Kind: Edit, Node: c, Ref: ForceOut | DropForced | OnTop, Arg: int64(w.rng.Uint64() >> 1)})
 		w.meet(rest, 1)
 	}
