@@ -83,16 +83,19 @@ func TestACopyIsNoWitness(t *testing.T) {
 		r.Heard[e] = Heard{9000, 0} // a life of e that a must not count on any more
 		return r
 	}
-	f.merge(onlyFor(vouch(b, 1, 2000), a))
-	f.merge(onlyFor(vouch(c, 1, 3000), a))
-	f.merge(onlyFor(vouch(d, 1, 4000), a))
+	for i, id := range []NodeID{b, c, d} {
+		inc := 2000 + uint64(i)*1000
+		f.merge(onlyFor(vouch(id, 1, inc), a))
+		f.merge(f.row(id, inc, 2, 0, f.epoch)) // full, and has not heard this life
+		f.merge(onlyFor(vouch(id, 3, inc), a))
+	}
 	if f.l.proved {
 		t.Fatal("proved by copies, which lack the floors")
 	}
-	f.merge(vouch(b, 2, 2000))
-	f.merge(vouch(c, 2, 3000))
-	f.merge(onlyFor(vouch(c, 3, 3000), a)) // the row before it still vouches
-	f.merge(vouch(d, 2, 4000))
+	f.merge(vouch(b, 4, 2000))
+	f.merge(vouch(c, 4, 3000))
+	f.merge(onlyFor(vouch(c, 5, 3000), a)) // the row before it still vouches
+	f.merge(vouch(d, 4, 4000))
 	if !f.l.proved || f.l.peers[e].floor != 9000 {
 		t.Errorf("proved %v, floor of e %d", f.l.proved, f.l.peers[e].floor)
 	}
