@@ -7,17 +7,33 @@ import (
 	"subak/chaos"
 )
 
+// loadMost bounds a demand, in milli-units/s, and burstMost a burst, in units, that
+// a schedule asks for.
+const (
+	loadMost  = 1_000_000_000_000
+	burstMost = 1_000_000
+)
+
+// ofNetwork reports whether a fault is of the wires, not of a node.
+func (k FaultKind) ofNetwork() bool { return k <= Mute }
+
+// victim is the node that a fault happens to, nil for none.
+func (w *world) victim(f Fault) *host {
+	if f.Who < 0 || int(f.Who) >= len(w.hosts) {
+		return nil
+	}
+	return w.hosts[f.Who]
+}
+
 // begin starts fault i.
 func (w *world) begin(i int) {
 	f := w.schedule[i]
 	w.noteFault("begins", f)
 	w.state[i] = inForce
-	var h *host
-	if f.Who >= 0 {
-		if int(f.Who) >= len(w.hosts) {
-			return
-		}
-		h = w.hosts[f.Who]
+	h := w.victim(f)
+	if h == nil && !f.Kind.ofNetwork() && f.Kind != Heal {
+		w.state[i] = over
+		return
 	}
 	lasts := true
 	switch f.Kind {
@@ -28,7 +44,7 @@ func (w *world) begin(i int) {
 	case Crash:
 		lasts = w.crash(h, f)
 	case DieInPublish:
-		if lasts = h.up && w.mayDie(h, false); lasts {
+		if lasts = h.up && w.mayDie(h, false) && f.With >= 0 && f.With < dieStages; lasts {
 			h.stage, h.killer = int(f.With), i
 			w.state[i] = armed
 		}
@@ -54,7 +70,7 @@ func (w *world) begin(i int) {
 	case Leave:
 		lasts = w.leave(h, i)
 	case Poison:
-		w.queue.add(event{at: w.now, kind: poisons, to: -1, gen: uint32(i)})
+		w.queue.add(event{at: w.now + 1, kind: poisons, to: -1, gen: uint32(i)})
 	default:
 		w.strike(h, f)
 		lasts = false
@@ -80,16 +96,16 @@ func (w *world) strike(h *host, f Fault) {
 		h.wall += f.Arg
 	case Demand:
 		b, k := int(f.With)/8, int(f.With)%8
-		if b < len(h.load) && k < len(h.load[b]) {
+		if f.With >= 0 && f.Arg >= 0 && b < len(h.load) && k < len(h.load[b]) {
 			h.feed()
-			h.load[b][k] = f.Arg
+			h.load[b][k] = min(f.Arg, loadMost)
 		}
 	case Burst:
 		if h.up && h.paused == 0 {
 			w.lapse(h)
 			for b := range h.load {
 				for k := range h.load[b] {
-					w.arrive(h, b, k, f.Arg)
+					w.arrive(h, b, k, min(f.Arg, burstMost))
 				}
 			}
 		}
@@ -117,14 +133,12 @@ func (w *world) finish(i int) {
 	w.state[i] = over
 	w.active = slices.DeleteFunc(w.active, func(x int) bool { return x == i })
 	w.noteFault("ends", f)
-	if f.Who < 0 {
+	if f.Kind.ofNetwork() {
 		w.rewire()
 		return
 	}
-	h := w.hosts[f.Who]
+	h := w.victim(f)
 	switch f.Kind {
-	case Link, Flap, Deaf, Mute:
-		w.rewire()
 	case Slow:
 		h.slow = 0
 		h.unwatch()

@@ -31,9 +31,9 @@ func (w *world) rewire() {
 		case Duplicates:
 			n.duplicates = max(n.duplicates, f.Arg)
 		case Late:
-			n.late = max(n.late, f.Arg)
+			n.late = max(n.late, min(f.Arg, lateMost))
 		case Jitter:
-			n.jitter = max(n.jitter, f.Arg)
+			n.jitter = max(n.jitter, min(f.Arg, lateMost))
 		case Split, OneWay, Link, Flap, Deaf, Mute:
 			n.cut = append(n.cut, f)
 		}
@@ -98,6 +98,9 @@ func (w *world) carry(from, as, to *host, packet []byte, after int64) {
 		d := after + w.delay[from.id][to.id]
 		if w.net.jitter > 0 {
 			d += r.Int64N(w.net.jitter)
+		}
+		if w.setup.Swing > 0 {
+			d += r.Int64N(d/100*w.setup.Swing + 1)
 		}
 		if w.net.late > 0 && r.IntN(10) == 0 {
 			d += r.Int64N(w.net.late)

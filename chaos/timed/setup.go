@@ -29,6 +29,7 @@ type Setup struct {
 
 	Delay        [][]int64 // one way, ns, by sender and receiver
 	Jitter       int64     // ns
+	Swing        int64     // jitter besides, in percent of the delay
 	LossPPM      int64
 	DuplicatePPM int64
 	RelayPPM     int64 // of arrived rows, passed on to a random peer

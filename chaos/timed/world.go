@@ -89,8 +89,8 @@ func newWorld(s Setup, schedule []Fault) *world {
 	return w
 }
 
-// run lets virtual time pass until the schedule is over or a checker objects.
-func (w *world) run() {
+// start begins the first life of everybody, and what goes on for ever.
+func (w *world) start() {
 	for i, h := range w.hosts {
 		h.start(true)
 		w.queue.add(event{at: h.rng.Int64N(int64(w.setup.Stretch)), kind: requests, to: int16(i)})
@@ -98,6 +98,11 @@ func (w *world) run() {
 			w.queue.add(event{at: h.rng.Int64N(int64(w.setup.Pull)), kind: pulls, to: int16(i)})
 		}
 	}
+}
+
+// run lets virtual time pass until the schedule is over or a checker objects.
+func (w *world) run() {
+	w.start()
 	for i, f := range w.schedule {
 		w.queue.add(event{at: f.At, kind: begins, gen: uint32(i)})
 		w.end = max(w.end, f.At+f.For)
