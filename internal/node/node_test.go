@@ -10,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +47,9 @@ type live struct {
 	done   chan error
 	ended  bool
 	logged *syncBuffer
+	file   atomic.Pointer[string] // what a reload reads
+	hangup chan os.Signal
+	asks   *api.Client
 }
 
 // setup is what a test varies about a node.
@@ -102,13 +107,15 @@ func begin(t *testing.T, s setup) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{t: t, name: s.name, done: make(chan error, 1), logged: &syncBuffer{}}
+	l := &live{t: t, name: s.name, done: make(chan error, 1), logged: &syncBuffer{}, hangup: make(chan os.Signal, 1)}
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	up := make(chan *Node, 1)
 	opts := Options{
 		Log: slog.New(slog.NewTextHandler(l.logged, nil)), Version: "test", DrainMax: 500 * time.Millisecond,
 		Started: func(n *Node) { up <- n },
+		Load:    func() (*config.Config, error) { return config.Parse(s.name+".yaml", []byte(*l.file.Load())) },
+		Reload:  l.hangup,
 	}
 	go func() { l.done <- Run(ctx, cfg, opts) }()
 	select {
