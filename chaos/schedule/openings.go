@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"math/bits"
+
+	"subak/chaos"
 )
 
 // Openings are scripted first scenes. Some counterexamples need six things to
@@ -37,6 +39,16 @@ func openings(b Profile) []Profile {
 		b.with("outside-word", 0, func(p *Profile) {
 			p.Opening = (*world).outsideWord
 			p.Nodes, p.Members, p.Disks = []int{4, 5, 5, 6}, []int{66}, []int{100}
+		}),
+		// The only one who knows of a new life dies (E6).
+		b.with("lone-witness", 2, func(p *Profile) {
+			p.Opening = (*world).loneWitness
+			p.Nodes, p.Members, p.Disks = []int{5, 5, 6}, []int{100}, []int{100}
+		}),
+		// The only one who knows of an epoch in force dies (E6).
+		b.with("sole-heir", 2, func(p *Profile) {
+			p.Opening = (*world).soleHeir
+			p.Nodes, p.Members, p.Disks = []int{3}, []int{100}, []int{100}
 		}),
 		// A borrower leaves the roster with its loan (trap 27).
 		b.with("moved-out", 2, func(p *Profile) {
@@ -218,24 +230,72 @@ func (w *world) staleAck() {
 	}
 }
 
-// chainedEdits: a restarts; b alone hears of its new life, proves it, and dies.
-// The operator at c, where nobody has heard of that, has a's former life and b
-// removed, one after the other, though fewer than half may be forced out at once.
-func (w *world) chainedEdits() {
+// forgotten lets a restart, b alone hear of its new life and prove it, and b die.
+// It returns who is left to act: nobody of them has heard of the new life.
+func (w *world) forgotten() (c uint8, rest uint64) {
 	s := w.cast()
-	a, b, c := s.names[0], s.names[1], s.names[2]
-	rest := uint64(0)
+	a, b := s.names[0], s.names[1]
 	for i := 2; i < w.nodes; i++ {
 		rest |= s.set(i)
 	}
-	w.meet(uint64(1)<<w.nodes-1, 3)
+	w.meet(w.everybody(), 3)
 	w.do(Action{Kind: Crash, Node: a})
 	w.do(Action{Kind: Start, Node: a, Arg: int64(w.rng.Uint64() &^ 1)})
 	w.sitOut(1<<a | 1<<b)
 	w.do(Action{Kind: Crash, Node: b})
+	return s.names[2], rest
+}
+
+// chainedEdits: the operator has a forgotten node's former life and its witness
+// removed, one after the other, though fewer than half may be forced out at once.
+func (w *world) chainedEdits() {
+	c, rest := w.forgotten()
 	for range 2 {
 		w.do(Action{Kind: Edit, Node: c, Ref: ForceOut | DropForced | OnTop, Arg: int64(w.rng.Uint64() >> 1)})
 		w.meet(rest, 1)
 	}
 	w.sitOut(rest)
+}
+
+// loneWitness: likewise, both at once.
+func (w *world) loneWitness() {
+	c, rest := w.forgotten()
+	w.do(Action{Kind: Edit, Node: c, Ref: ForceOut | DropForced, Arg: int64(w.rng.Uint64() >> 1)})
+	w.meet(rest, 1)
+	w.sitOut(rest)
+}
+
+// soleHeir: an edit leaves everything to a, which puts it in force and dies before
+// anybody has word of that. Another edit in its place has a removed. Then a comes
+// back, and there is nobody whom its epoch tells it to ask.
+func (w *world) soleHeir() {
+	s := w.cast()
+	a, b, c := s.names[0], s.names[1], s.names[2]
+	w.meet(w.everybody(), 2)
+	w.do(Action{Kind: Edit, Node: b, Ref: Roster, Arg: w.removal(s.set(1, 2))})
+	w.tellOf(b, c)
+	w.tellOf(c, a)
+	w.tellOf(b, a)
+	w.do(Action{Kind: Crash, Node: a})
+	w.do(Action{Kind: Edit, Node: c, Ref: ForceOut | DropForced | OnTop, Arg: int64(w.rng.Uint64() >> 1)})
+	w.sitOut(s.set(1, 2))
+	w.do(Action{Kind: Start, Node: a, Arg: int64(w.rng.Uint64() &^ 1)})
+	w.sitOut(s.set(0))
+}
+
+// removal is the detail of an edit of the roster that removes just these names;
+// of some other edit, if none is found soon.
+func (w *world) removal(who uint64) (detail int64) {
+	for range 256 {
+		detail = int64(w.rng.Uint64() >> 1)
+		rng := chaos.NewRand(uint64(detail))
+		toggled := uint64(0)
+		for range 1 + rng.IntN(2)*rng.IntN(2) {
+			toggled ^= 1 << rng.IntN(w.nodes)
+		}
+		if toggled == who {
+			break
+		}
+	}
+	return detail
 }
