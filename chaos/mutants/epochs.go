@@ -40,7 +40,7 @@ func epochs() []Mutant {
 			Name:      "edit on an inactive parent",
 			Rule:      "E4, trap 23",
 			Breaks:    "two edits force out more than half of the roster that is in force",
-			Adversary: Adversary{Kind: schedule, Mode: "fast-quarantine", Profile: "chained-edits", Seeds: 500},
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "chained-edits", Seeds: 500},
 			Patches: []Patch{
 				{ledgerLedger, "return l.usable() && l.act == l.cur.ID", "return l.usable()"},
 				// The simulator's operator means the second removal to leave the first in force.

@@ -17,9 +17,12 @@ const (
 	ledgerPublish  = "allocator/ledger/publish.go"
 	ledgerSteps    = "allocator/ledger/steps.go"
 	ledgerSettle   = "allocator/ledger/settle.go"
+	ledgerLearn    = "allocator/ledger/learn.go"
+	ledgerFallback = "allocator/ledger/fallback.go"
 	ledgerProof    = "allocator/ledger/proof.go"
 	ledgerEpochs   = "allocator/ledger/epochs.go"
 	scheduleEpochs = "chaos/schedule/epochs.go"
+	scheduleShell  = "chaos/schedule/shell.go"
 	scheduleApply  = "chaos/schedule/apply.go"
 	corePass       = "internal/core/pass.go"
 	coreInstall    = "internal/core/install.go"
@@ -111,5 +114,5 @@ func (a Adversary) args(seeds int) []string {
 
 // Mutants returns all mutants, in the order of the table.
 func Mutants() []Mutant {
-	return slices.Concat(loans(), epochs(), restarts(), dataPlane())
+	return slices.Concat(loans(), epochs(), restarts(), dataPlane(), more())
 }
