@@ -126,6 +126,15 @@ func strayed() api.Status {
 	return s
 }
 
+// underWay is a node that waits for others to take an epoch up.
+func underWay() api.Status {
+	s := healthy()
+	s.Epoch = api.Epoch{Version: 4, Hash: "b1b2c3d4e5f60718", Acked: true}
+	s.Reason = "serving on the ceiling of the epoch before: the present one is not in force everywhere yet"
+	s.Change = "epoch 4-b1b2c3d4e5f60718 is not in force here yet; it waits for sin"
+	return s
+}
+
 func explanation() api.Explanation {
 	return api.Explanation{
 		Budget: "origin", Class: "uncleared", Node: "ams", Demand: 22000, Base: 2666.666667, Kept: 2666.666667, Level1: 1500, Borrowed: 743.833333,
@@ -185,6 +194,7 @@ func TestWhatOperatorsRead(t *testing.T) {
 		{"status-over", over, []string{"status"}, exitBroken},
 		{"status-joining", joining, []string{"status"}, exitNotReady},
 		{"status-strayed", strayed, []string{"status"}, exitOK},
+		{"status-change", underWay, []string{"status"}, exitOK},
 		{"members-strayed", strayed, []string{"members"}, exitOK},
 		{"members-healthy", healthy, []string{"members"}, exitOK},
 		{"members-troubled", troubled, []string{"members"}, exitOK},

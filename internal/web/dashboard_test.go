@@ -78,6 +78,7 @@ func TestDashboard(t *testing.T) {
 		{"figures are legible on every colour of the scale", testFiguresAreLegibleOnEveryColourOfTheScale},
 		{"freeze asks first and shows", testFreezeAsksFirstAndShows},
 		{"trouble is told", testTroubleIsTold},
+		{"a change under way is told", testAChangeUnderWayIsTold},
 		{"the silence of the node shows", testTheSilenceOfTheNodeShows},
 		{"the dashboard works with a token", testTheDashboardWorksWithAToken},
 		{"a phone needs no sideways scrolling", testAPhoneNeedsNoSidewaysScrolling},

@@ -48,7 +48,7 @@ func crowd() scene {
 func (s scene) at(sec float64) api.Status {
 	st := api.Status{
 		Time: time.Unix(1_800_000_000, 0).Add(time.Duration(sec * float64(time.Second))), Node: s.nodes[0], Cluster: "edge", Version: "v0.1.0",
-		Uptime: 4000 + sec, Ready: true, Reason: "its share is in force, peers are heard", Join: api.Joined, Proved: true,
+		Uptime: 4000 + sec, Ready: true, Reason: "its share is in force, peers are heard", Join: api.Joined, Proved: true, Member: true,
 		Epoch: api.Epoch{Version: 3, Hash: "9f31c2aa", Acked: true, Active: true}, TickMillis: 200, TermMillis: 3000,
 		Digests: 1, Dropped: map[string]uint64{"stale": 12, "queue": 0},
 	}

@@ -73,6 +73,36 @@ func testTroubleIsTold(t *testing.T, chromium context.Context) {
 	b.quiet()
 }
 
+func testAChangeUnderWayIsTold(t *testing.T, chromium context.Context) {
+	b, backend := stage(t, chromium, fiveCities(), Config{SampleEvery: 100 * time.Millisecond}, nil)
+	b.open()
+	facts := func() string { return b.text("#node-facts") }
+	if got := facts(); !strings.Contains(got, "none under way") || !strings.Contains(got, "says what is in force") {
+		t.Errorf("in quiet times the facts read %q", got)
+	}
+	backend.set(func(s *scripted) {
+		s.mend = func(st *api.Status) {
+			st.Epoch.Active = false
+			st.Change = "epoch 4-9f31c2aa00000000 is not in force here yet; it waits for fra, " + hostileName
+			st.FileDiffers = []string{"node fra: weight 80 -> 60", "budget origin: limit 20000/s -> 10000/s", "3", "4"}
+		}
+	})
+	b.wait(`document.querySelector('#node-facts').innerText.includes('it waits for fra, <img src=x onerror=alert(1)>')`)
+	if got := facts(); !strings.Contains(got, "node fra: weight 80 -> 60") || !strings.Contains(got, "and 1 more") || !strings.Contains(got, "acknowledged, not active") {
+		t.Errorf("the facts read %q", got)
+	}
+	b.shoot("web-change")
+	backend.set(func(s *scripted) {
+		s.mend = func(st *api.Status) { st.Ready, st.Member, st.Reason = false, false, "the epoch in force does not list this node" }
+	})
+	b.wait(`document.querySelector('#verdict-line').innerText.includes('not ready and no member')`)
+	backend.set(func(s *scripted) {
+		s.mend = func(st *api.Status) { st.Ready, st.Provisional, st.Epoch = false, true, api.Epoch{} }
+	})
+	b.wait(`document.querySelector('#node-facts').innerText.includes('not known yet')`)
+	b.quiet()
+}
+
 func testTheSilenceOfTheNodeShows(t *testing.T, chromium context.Context) {
 	b := newTab(t, chromium)
 	backend := &scripted{scene: fiveCities(), sec: 300, ready: true}

@@ -59,15 +59,15 @@ export function span(ms) {
 
 // name makes a foreign name safe to look at: control and direction-changing
 // characters show as a box, and overlong names are cut.
-export function name(s) {
+export function name(s, most = 80) {
   const clean = String(s ?? '').replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, '\u25a1');
   const parts = Array.from(clean);
-  return parts.length > 80 ? parts.slice(0, 79).join('') + '\u2026' : clean || '(no name)';
+  return parts.length > most ? parts.slice(0, most - 1).join('') + '\u2026' : clean || '(no name)';
 }
 
 // names joins names for a sentence, the first few only.
 export function names(list, most = 4) {
-  const shown = list.slice(0, most).map(name).join(', ');
+  const shown = list.slice(0, most).map((s) => name(s)).join(', ');
   return list.length > most ? `${shown} and ${list.length - most} more` : shown;
 }
 

@@ -9,7 +9,10 @@ export function show(status, b) {
   showClasses(b);
   const epoch = status.epoch ?? {};
   const facts = [
-    ['Config epoch', `${epoch.version ?? '?'} (${epoch.active ? 'active' : epoch.acked ? 'acknowledged, not active' : 'not acknowledged'})`],
+    ['Config epoch', status.provisional ? 'not known yet'
+      : `${epoch.version ?? '?'} (${epoch.active ? 'active' : epoch.acked ? 'acknowledged, not active' : 'not acknowledged'})`],
+    ['Change', status.change ? name(status.change, 300) : 'none under way'],
+    ['Config file', differs(status.file_differs ?? [])],
     ['Peers', { joined: 'joined', alone: 'runs alone by configuration', 'never-joined': 'never joined', 'lost-peers': 'lost all peers' }[status.join] ?? name(status.join)],
     ['Base proved', status.proved ? 'yes' : 'not yet'],
     ['Quarantine', status.quarantine_seconds > 0 ? `${span(status.quarantine_seconds * 1000)} left` : 'over'],
@@ -18,6 +21,12 @@ export function show(status, b) {
     ['Messages dropped', dropped(status.dropped ?? {})],
   ];
   keyed(byId('node-facts'), facts, (f) => f[0], (f) => el('div', {}, el('dt', {}, f[0]), el('dd')), (div, f) => text(div.lastElementChild, f[1]));
+}
+
+// differs says what the file of this node would change, were it applied.
+function differs(words) {
+  if (!words.length) return 'says what is in force';
+  return `differs, and counts only once applied: ${name(words.slice(0, 3).join('; '), 300)}${words.length > 3 ? `; and ${words.length - 3} more` : ''}`;
 }
 
 function dropped(reasons) {

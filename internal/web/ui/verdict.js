@@ -64,7 +64,8 @@ function judgeMembers(status) {
 }
 
 function judgeNode(status) {
-  const title = status.ready ? 'This node is ready' : 'This node is not ready';
+  const strange = status.provisional ? ' and does not know what is in force' : status.member === false ? ' and no member' : '';
+  const title = (status.ready ? 'This node is ready' : 'This node is not ready') + strange;
   let detail = status.reason || (status.ready ? 'its share is in force' : 'no reason given');
   if (status.quarantine_seconds > 0) detail += ` (quarantine: ${span(status.quarantine_seconds * 1000)} left)`;
   const doubtful = status.quarantine_seconds > 0 || status.join === 'lost-peers' || status.join === 'never-joined';
