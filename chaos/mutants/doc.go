@@ -4,7 +4,10 @@
 //
 //	go run ./chaos/mutants              every mutant; ends with one line of verdict
 //	go run ./chaos/mutants -only NAME   one of them
-//	go run ./chaos/mutants -list        names and rules
+//	go run ./chaos/mutants -list        names, rules and what breaks without them
+//	go run ./chaos/mutants -build -keep DIR
+//	                                    leaves patched sources and simulators in DIR,
+//	                                    to be run by hand: DIR/NAME/sim --seed 7 -v ...
 //
 // # Model
 //
@@ -16,8 +19,15 @@
 // patch still fits its file exactly once and that the result type-checks.
 //
 // A mutant is caught when a checker of the simulator objects within the cap of
-// seeds. The product itself then goes through the same adversary, seeds 1 to the
-// cap: no checker may object.
+// seeds. The product itself then goes through the same adversary and at least as
+// many seeds: no checker may object.
+//
+// Which checker objects first says little: cover (a borrower uses more than its
+// lender counts) and claims (bases add up to more than the budget) are steps of
+// the proof that enforced rates stay within the budget, and break before those do.
+//
+// Where random adversaries take thousands of seeds, the simulator has an opening:
+// a scripted first scene, of which the product must make nothing.
 //
 // # Output
 //
