@@ -29,9 +29,6 @@ func (w *world) know(e *ledger.Epoch, d *epoch.Document) {
 		c.members[n.Name] = true
 	}
 	w.configs[e.ID] = c
-	if w.newest.Less(e.ID) {
-		w.newest = e.ID
-	}
 	if r, err := epoch.Decode(e.ID, e.Body, w.guard.dir); err == nil {
 		w.guard.epochs[e.ID] = r.Epoch
 	}
@@ -238,10 +235,11 @@ func (w *world) indexOf(budget string) int {
 }
 
 // settled reports whether all live processes work under one epoch and its
-// members have it in force.
+// members have it in force. An epoch may be lost with the only one who knew it.
 func (w *world) settled() bool {
 	for _, h := range w.hosts {
-		if !h.up || h.core.Epoch().ID != w.newest || h.core.Position() >= 0 && h.led.Active() != w.newest {
+		id := w.hosts[0].core.Epoch().ID
+		if !h.up || h.core.Epoch().ID != id || h.core.Position() >= 0 && h.led.Active() != id {
 			return false
 		}
 	}

@@ -37,6 +37,9 @@ func (w *world) heal(f Fault) {
 			h.kill()
 		}
 		w.restart(h)
+		if h.core.Frozen() { // it could not be thawed while it was paused
+			w.freeze(h, false)
+		}
 	}
 	w.healedAt, w.unhealed, w.wrong, w.agreed = w.now, w.now, "", false
 	for i, s := range w.stocks {
@@ -181,7 +184,7 @@ func (p *past) most() allocator.Rate  { return slices.Max(p.ring[:min(p.n, react
 // single requests, or was a lump just before, makes targets wander.
 func (w *world) fault() (wrong string) {
 	if !w.settled() {
-		wrong = "the newest epoch is not in force everywhere"
+		wrong = "no one epoch is in force everywhere"
 	}
 	for i, s := range w.stocks {
 		var sum allocator.Rate

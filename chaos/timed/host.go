@@ -254,11 +254,12 @@ func (h *host) heard() {
 	}
 	switch {
 	case h.news:
+		h.w.touch(h)
 	case lag == 0:
 		h.turn(h.reading(), true)
 	default:
-		h.news = true
 		h.w.touch(h)
+		h.news = true
 		h.w.queue.add(event{at: h.w.now + lag, kind: wakes, to: int16(h.id), gen: h.wakeGen})
 	}
 }

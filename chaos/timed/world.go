@@ -35,7 +35,6 @@ type world struct {
 
 	stocks    []*stock
 	configs   map[ledger.EpochID]*config
-	newest    ledger.EpochID // ever adopted
 	greatest  ledger.EpochID // ever activated
 	views     map[uint64]uint64
 	healedAt  int64
