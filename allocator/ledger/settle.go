@@ -255,6 +255,7 @@ func (l *Ledger) release(now int64, b *book, m *market) {
 			return
 		}
 		rest = max(rest, x.amount-over)
+		rest -= rest % b.grain
 		over -= x.amount - rest
 		b.giveBack(lender, rest, l.seq+1)
 	}

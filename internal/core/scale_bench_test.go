@@ -8,6 +8,7 @@ import (
 
 	"subak/allocator"
 	"subak/allocator/ledger"
+	"subak/gossip/wire"
 	"subak/internal/epoch"
 )
 
@@ -16,6 +17,7 @@ type crowd struct {
 	now   int64
 	cores []*Core
 	sent  [][2]any
+	sizes []int // of the packets of the last ticks
 }
 
 func newCrowd(b *testing.B, nodes, budgets int) *crowd {
@@ -68,6 +70,7 @@ func (c *crowd) tick(rate func(node, budget int) int64) {
 		one.pass(c.now, uint64(c.now/1e6), true)
 	}
 	for _, m := range c.sent {
+		c.sizes = append(c.sizes, len(m[1].([]byte)))
 		for i, one := range c.cores {
 			if m[0] != fmt.Sprintf("n%d", i) {
 				one.Receive(c.now+1, m[0].(string), m[1].([]byte))
@@ -115,4 +118,54 @@ func BenchmarkManyBudgets(b *testing.B) {
 			self.pass(c.now, uint64(c.now/1e6), true)
 		}
 	})
+}
+
+// BenchmarkScaleBytes is what a row of 22 nodes with 1,000 budgets of two classes
+// takes, 60 bytes of frame, encryption and label included, when a share of the
+// budgets gets another demand with every tick, at one of the nodes each: loans and
+// releases in those budgets follow at all nodes. ns/op means nothing here.
+func BenchmarkScaleBytes(b *testing.B) {
+	for _, share := range []int{1, 5} {
+		b.Run(fmt.Sprintf("changing=%d%%", share), func(b *testing.B) {
+			c := newCrowd(b, 22, 1000)
+			rates := make([][]int64, 22)
+			for i := range rates {
+				rates[i] = make([]int64, 1000)
+				for k := range rates[i] {
+					rates[i][k] = int64(1000 + (i*7+k*13)%9000)
+				}
+			}
+			step := 0
+			tick := func() {
+				for k := range share * 10 {
+					step++
+					rates[step%22][(step*389+k)%1000] = int64(1000 + step*7919%9000)
+				}
+				c.tick(func(i, k int) int64 { return rates[i][k] })
+			}
+			for range 6 {
+				tick()
+			}
+			c.sizes = c.sizes[:0]
+			for b.Loop() {
+				tick()
+			}
+			sum, most, streams := 0, 0, 0
+			for _, n := range c.sizes {
+				sum += n + around
+				most = max(most, n+around)
+				if n > wire.MaxPacket {
+					streams++
+				}
+			}
+			mean := float64(sum) / float64(len(c.sizes))
+			if mean > 1000 {
+				b.Errorf("%.0f bytes per row and tick, claimed at most 1000", mean)
+			}
+			b.ReportMetric(mean, "B/row-and-tick")
+			b.ReportMetric(float64(most), "B-largest")
+			b.ReportMetric(float64(streams)/float64(len(c.sizes)), "by-stream")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }
