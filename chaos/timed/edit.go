@@ -129,7 +129,7 @@ func (w *world) edit(h *host, seed int64) {
 // change is what an operator wants at h.
 func (w *world) change(h *host, r *chaos.Rand) core.Change {
 	ch := core.Change{Replace: r.Chance(30), Revert: true}
-	if w.setup.Mode == chaos.ForcedRemoval && r.Chance(60) || r.Chance(10) {
+	if (w.setup.Mode == chaos.ForcedRemoval && r.Chance(60) || r.Chance(10)) && w.allRemember() {
 		ch.Forget = w.gone(h, r)
 	}
 	if len(ch.Forget) > 0 && r.Chance(70) {
@@ -142,6 +142,19 @@ func (w *world) change(h *host, r *chaos.Rand) core.Change {
 		ch.Canary = d.Nodes[r.IntN(len(d.Nodes))].Name
 	}
 	return ch
+}
+
+// allRemember reports whether no live process has lost its memory. Where one has,
+// a change of the roster may leave it with too few witnesses, since before
+// activation it needs as many as the old roster asks for out of those who are in
+// both: it then waits for one more change, without harm to the budget.
+func (w *world) allRemember() bool {
+	for _, h := range w.hosts {
+		if h.up && !h.remembers() {
+			return false
+		}
+	}
+	return true
 }
 
 // gone names members whose process does not run. It never will again: a name
@@ -174,7 +187,9 @@ func (w *world) redraw(d *epoch.Document, r *chaos.Rand) {
 				d.Budgets[b].Spec.Weights[i] = d.Nodes[i].Weight
 			}
 		case 4:
-			w.reroll(d, r)
+			if w.allRemember() {
+				w.reroll(d, r)
+			}
 		case 5:
 			w.restock(d, r)
 		}

@@ -253,6 +253,10 @@ func (w *world) mayDie(h *host, losesDisk bool) bool {
 	if !losesDisk && h.disk != nil && !h.disk.Recovering || !h.remembers() {
 		return true
 	}
+	quorum := 0 // the greatest of any roster: before activation the parent's counts too
+	for _, c := range w.configs {
+		quorum = max(quorum, len(c.members)/2+1)
+	}
 	for _, c := range w.configs {
 		members, others := len(c.members), 0
 		for _, o := range w.hosts {
@@ -260,7 +264,7 @@ func (w *world) mayDie(h *host, losesDisk bool) bool {
 				others++
 			}
 		}
-		if others < min(members/2+1, members-1) {
+		if others < min(quorum, members-1) {
 			return false
 		}
 	}
