@@ -36,7 +36,7 @@ func treatment() map[string]map[string]string {
 		},
 		"peer": {"row": "", "full": "", "layout": derived, "at": "", "floor": ""},
 		"book": {
-			"name": "a world has one budget", "index": "", "ceiling": "", "demand": anew, "in": "", "caps": "", "out": "",
+			"name": "a world has one budget", "grain": derived, "index": "", "ceiling": "", "demand": anew, "in": "", "caps": "", "out": "",
 			"outTotal": derived, "outUntil": derived, "outKnown": derived,
 			"loans": "", "pubCeiling": shown, "moved": shown, "want": anew, "keep": anew, "releasedNow": shown,
 		},

@@ -19,6 +19,13 @@ func (l *Ledger) bootstrap() {
 
 // resume starts a life with the former one's memory. Ceilings count once the
 // quarantine is over and the node is proved (L8).
+//
+// An epoch that the former life did not activate is as if it were adopted now: a
+// life that is not proved carries no ceiling into an epoch (E1, trap 25). The
+// witnesses cannot vouch for more. They may have acknowledged a lesser sibling
+// that forces the former life out, and somebody may still activate that by their
+// older rows, though they work under this epoch by now. Had the former life
+// activated it, nobody could: everybody concerned was past the sibling.
 func (l *Ledger) resume(s *Stored, now int64) {
 	d := l.cfg.Directory
 	clear(l.wait)
@@ -37,7 +44,7 @@ func (l *Ledger) resume(s *Stored, now int64) {
 		l.peers[id].floor = f.Incarnation
 	}
 	for _, c := range s.Ceilings {
-		if b := l.bookNamed(c.Budget); b != nil {
+		if b := l.bookNamed(c.Budget); b != nil && s.Active == s.Epoch {
 			b.ceiling = min(c.Ceiling, l.base(b))
 		}
 	}

@@ -112,6 +112,35 @@ func TestTheOnlyMemberOfTheParentComesBackByAJoinersWord(t *testing.T) {
 	f.l.Control(f.now)
 	f.wantEnforced(0)
 	f.witnessed(wider, 1)
+	if !f.l.proved {
+		t.Error("not proved by a joiner's word")
+	}
+	f.witnessed(wider, 2)
+	f.wantEnforced(10)
+}
+
+// An epoch that the former life did not activate may have a lesser sibling that
+// forces that life out and gives its base away: the witnesses acknowledged it,
+// moved on to this one, and somebody activates it by their older rows.
+func TestTrap25AnEpochThatWasNotActivatedGivesNoCeilingToANewLife(t *testing.T) {
+	former := newFixture(t, func(c *Config) { c.Bootstrap, c.Durable = true, true }, five)
+	next := epochOf(2, former.epoch, five)
+	former.adopt(next)
+	f := startFixture(t, func(cfg *Config) {
+		cfg.Inc, cfg.Durable, cfg.Stored = incA+1, true, store(t, former.l)
+	}, former.dir, next)
+	f.now = f.l.quarantineEnd()
+	seq := f.publish().Seq
+	for i := range 4 { // all know the new life, and none acknowledged
+		r := f.row(b+NodeID(i), incB+uint64(i)*1000, 900+seq, seq, next)
+		r.Acked = false
+		f.merge(r)
+	}
+	if !f.l.proved {
+		t.Fatal("not proved by four witnesses")
+	}
+	f.wantEnforced(0)
+	f.witnessed(next, 4)
 	f.wantEnforced(10)
 }
 

@@ -36,7 +36,7 @@ func openings(b Profile) []Profile {
 		}),
 		// A joiner vouches that none of those had to ask who replaced its epoch
 		// (trap 22).
-		b.with("outside-word", 0, func(p *Profile) {
+		b.with("outside-word", 2, func(p *Profile) {
 			p.Opening = (*world).outsideWord
 			p.Nodes, p.Members, p.Disks = []int{4, 5, 5, 6}, []int{66}, []int{100}
 		}),
