@@ -29,8 +29,9 @@ func (w *world) know(e *ledger.Epoch, d *epoch.Document) {
 		c.members[n.Name] = true
 	}
 	w.configs[e.ID] = c
-	if r, err := epoch.Decode(e.ID, e.Body, w.guard.dir); err == nil {
-		w.guard.epochs[e.ID] = r.Epoch
+	w.guard.know(e)
+	if w.log != nil {
+		w.log.reader.know(e)
 	}
 }
 

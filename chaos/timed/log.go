@@ -16,6 +16,8 @@ const lastLines = 150
 type log struct {
 	lines []string // a ring
 	n     int
+	// reader reads rows for the log alone: what is told of a run must not change it.
+	reader *guard
 }
 
 func (l *log) add(line string) {
@@ -55,13 +57,13 @@ func (w *world) noteRow(h *host, p parcel) {
 		w.note(h, "takes a packet of kind %v from %s (%v)", head.Kind, p.as.name, err)
 		return
 	}
-	m, err := w.guard.dec.Decode(p.packet)
+	m, err := w.log.reader.dec.Decode(p.packet)
 	if err != nil || m.Row == nil {
 		w.note(h, "takes a row (%d,%d) from %s: %v", head.Inc, head.Seq, p.as.name, err)
 		return
 	}
 	var b strings.Builder
-	if id, ok := w.guard.dir.Lookup(h.name); ok && int(id) < len(m.Row.Heard) {
+	if id, ok := w.log.reader.dir.Lookup(h.name); ok && int(id) < len(m.Row.Heard) {
 		fmt.Fprintf(&b, " heard (%d,%d)", m.Row.Heard[id].Inc, m.Row.Heard[id].Seq)
 	}
 	fmt.Fprintf(&b, " epoch %v acked %v", m.Row.Epoch, m.Row.Acked)

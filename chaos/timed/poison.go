@@ -35,6 +35,13 @@ func newGuard(w *world) *guard {
 	return g
 }
 
+// know takes in an epoch.
+func (g *guard) know(e *ledger.Epoch) {
+	if r, err := epoch.Decode(e.ID, e.Body, g.dir); err == nil && g.epochs[e.ID] == nil {
+		g.epochs[e.ID] = r.Epoch
+	}
+}
+
 // learn takes in what rows need to be read.
 func (g *guard) learn(packet []byte) { _, _ = g.dec.Decode(packet) }
 
@@ -124,18 +131,18 @@ func (w *world) poison(i int) {
 		return
 	}
 	w.queue.add(event{at: w.now + max(f.Arg, 1), kind: poisons, to: -1, gen: uint32(i)})
-	p := w.venom()
+	h := w.hosts[f.Who]
+	p := w.venom(h)
 	if p == nil {
 		return
 	}
 	w.seen[poisoned]++
-	h := w.hosts[f.Who]
 	w.lapse(h)
 	h.deliver(parcel{as: w.hosts[w.rng.IntN(len(w.hosts))], packet: p})
 }
 
-// venom makes a poisoned packet, nil where a try would have been forgery.
-func (w *world) venom() []byte {
+// venom makes a poisoned packet for h, nil where a try would have been forgery.
+func (w *world) venom(h *host) []byte {
 	p := append([]byte(nil), w.samples[w.rng.IntN(len(w.samples))]...)
 	switch w.rng.IntN(6) {
 	case 0: // noise
@@ -153,7 +160,7 @@ func (w *world) venom() []byte {
 			p[i] ^= 0x55
 		}
 	case 3:
-		return w.hugeClaim(p)
+		return w.hugeClaim(h, p)
 	default:
 		for range 1 + w.rng.IntN(4) {
 			p[w.rng.IntN(len(p))] = byte(w.rng.Uint64())
@@ -165,10 +172,11 @@ func (w *world) venom() []byte {
 	return p
 }
 
-// hugeClaim is a row whose demands add up to more than any row may say.
-func (w *world) hugeClaim(p []byte) []byte {
+// hugeClaim is a row whose demands add up to more than any row may say. One in
+// h's own name would tell it of a twin.
+func (w *world) hugeClaim(h *host, p []byte) []byte {
 	m, err := w.guard.dec.Decode(p)
-	if err != nil || m.Row == nil || len(m.Row.Sections) == 0 {
+	if err != nil || m.Row == nil || len(m.Row.Sections) == 0 || w.guard.dir.Name(m.Row.Node) == h.name {
 		return nil
 	}
 	e := w.guard.epochs[m.Row.Epoch]

@@ -89,7 +89,7 @@ func (r *Runner) Explain(seed uint64, mode chaos.Mode, steps int) string {
 // happened where a checker objects.
 func (r *Runner) Describe(s Setup, schedule []Fault, lines int) string {
 	w := newWorld(s, schedule)
-	w.log = &log{lines: make([]string, max(lines, 1))}
+	w.log = &log{lines: make([]string, max(lines, 1)), reader: newGuard(w)}
 	w.run()
 	var b strings.Builder
 	fmt.Fprintf(&b, "# seed %d, mode %s, profile %s: %d nodes, %d budgets of %v, %d classes\n", s.Seed, s.Mode, s.Profile, s.Nodes, s.Budgets, s.Limits, s.Classes)

@@ -189,6 +189,9 @@ func (w *world) publish(h *host, packet []byte, changed bool, every int) {
 // spread is any other packet for everybody.
 func (w *world) spread(h *host, packet []byte) {
 	w.guard.learn(packet)
+	if w.log != nil {
+		w.log.reader.learn(packet)
+	}
 	for _, to := range w.hosts {
 		w.carry(h, h, to, packet, 0)
 	}
