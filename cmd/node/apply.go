@@ -370,7 +370,7 @@ func (c *changer) unfinished(now *api.Change) error {
 	}
 	if c.wait {
 		return &failure{exitBroken, fmt.Errorf("epoch %s is not in force yet: %s", now.Epoch, first(now.Reason, string(now.State))),
-			"it goes on by itself: follow it by subak change --wait; if a node that it waits for is dead, subak forget it"}
+			"it goes on by itself: follow it by subak change --wait; start the nodes that it waits for, or subak forget those that will not come back"}
 	}
 	return c.tell("it goes on by itself; follow it by subak change --wait")
 }

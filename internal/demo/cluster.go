@@ -174,6 +174,14 @@ func (c *cluster) proxies() []string {
 	return all
 }
 
+// noDigit drops digits from a text.
+func noDigit(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
+}
+
 // awaitReady waits until every node is ready and sees all others alive and of
 // the same mind.
 func (c *cluster) awaitReady(ctx context.Context) error {
@@ -194,9 +202,9 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 		text := fmt.Sprintf("%d of %d nodes ready; waiting for %s", c.plan.founders()-len(waiting), c.plan.founders(), strings.Join(waiting, ", "))
 		if c.ui.live() {
 			c.ui.draw([]string{text})
-		} else if text != said {
+		} else if news := strings.Map(noDigit, text); news != said { // not for every tenth of a second less
 			c.ui.say("%s", text)
-			said = text
+			said = news
 		}
 		select {
 		case <-ticker.C:

@@ -144,7 +144,7 @@ func changeFault(err error) error {
 		mend = "free the disk of cluster.data_dir, and see subak change for whether it went through"
 	default:
 		if _, ok := errors.AsType[*core.UnderWayError](err); ok {
-			mend = "wait for it; or if a node that it waits for is dead, subak forget it; or put this change in its place with --replace"
+			mend = "wait for it; start the nodes that it waits for, or subak forget those that will not come back; or put this change in its place with --replace"
 			break
 		}
 		return fmt.Errorf("%w: %w", web.ErrInvalid, err)
@@ -271,7 +271,7 @@ func (n *Node) describe(now int64, id ledger.EpochID) api.Change {
 			out.Plan = append(out.Plan, "it differs in "+d.String())
 		}
 	case id == p.Trial:
-		out.State, out.Canary, out.Reason = api.ChangeCanary, p.Canary, n.trialWords(now, id)
+		out.State, out.Canary, out.Reason = api.ChangeCanary, p.Canary, n.trialWords(now, &p)
 		out.Nodes, _ = n.nodesOf(&p)
 	case p.Epoch.Less(id):
 		out.State, out.Reason = api.ChangeSpreading, first(n.diskWords(), "this node has not taken it up yet")
@@ -293,7 +293,7 @@ func (n *Node) describe(now int64, id ledger.EpochID) api.Change {
 // nodesOf lists the nodes of the newest change, and whom it waits for until it
 // is in force at all that are heard: nobody once it is.
 func (n *Node) nodesOf(p *core.Progress) (nodes []api.ChangeNode, waits []string) {
-	var late []string // have acknowledged, and wait themselves
+	var dead, late []string // declared dead, whose loans run out; have acknowledged, and wait themselves
 	for _, x := range p.Nodes {
 		age := -1.0
 		if x.Heard >= 0 {
@@ -303,14 +303,18 @@ func (n *Node) nodesOf(p *core.Progress) (nodes []api.ChangeNode, waits []string
 		silent := !x.Self && (x.Heard < 0 || x.Heard > 2*n.cfg.Gossip.Term)
 		switch {
 		case x.InForce, p.InForce && (silent || x.Forced):
+		case x.Forced:
+			dead = append(dead, x.Node)
 		case x.Acked:
 			late = append(late, x.Node)
 		default:
 			waits = append(waits, x.Node)
 		}
 	}
-	if len(waits) == 0 {
-		waits = late
+	for _, others := range [][]string{dead, late} {
+		if len(waits) == 0 {
+			waits = others
+		}
 	}
 	return nodes, waits
 }

@@ -39,7 +39,7 @@ func (n *Node) loop(ctx context.Context) {
 }
 
 // schedule holds when the shell's own periodic work is due, on the lease clock.
-type schedule struct{ state, status int64 }
+type schedule struct{ state, status, trial int64 }
 
 // turn does what is due and returns how long to wait for the next.
 func (n *Node) turn(at *schedule, news bool) time.Duration {
@@ -54,6 +54,9 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 		n.gossip.SetState(n.core.State())
 		n.logReadiness(now)
 		n.logAlarms(now)
+	}
+	if n.trial.canary != "" && now >= at.trial {
+		at.trial = now + trialEvery.Nanoseconds()
 		n.tryCanary(now)
 	}
 	if now >= at.status && n.watched.Load() {

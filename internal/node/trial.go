@@ -16,6 +16,9 @@ const (
 	trialMax     = time.Hour
 )
 
+// trialEvery is the time between two looks at a trial.
+const trialEvery = 250 * time.Millisecond
+
 // trial is a change that one node tries, watched by the node that made it. Should
 // that node go away, any other can promote or abandon the change.
 type trial struct {
@@ -52,15 +55,19 @@ const (
 // up it recalls its loans, which takes one, and may restart meanwhile.
 const illMax = 3
 
-// judge looks at a trial: the canary does well while it is heard under the epoch
-// and has acknowledged it.
-func (t *trial) judge(now int64, p *core.Progress, term time.Duration) verdict {
-	well := false
+// doesWell: the canary is heard under the epoch and has acknowledged it.
+func (t *trial) doesWell(p *core.Progress, term time.Duration) bool {
 	for _, x := range p.Nodes {
 		if x.Node == t.canary {
-			well = x.Adopted && x.Acked && (x.Self || x.Heard >= 0 && x.Heard < term)
+			return x.Adopted && x.Acked && (x.Self || x.Heard >= 0 && x.Heard < term)
 		}
 	}
+	return false
+}
+
+// judge looks at a trial.
+func (t *trial) judge(now int64, p *core.Progress, term time.Duration) verdict {
+	well := t.doesWell(p, term)
 	switch {
 	case !well && t.ill == 0:
 		t.well, t.ill = 0, now
@@ -76,14 +83,15 @@ func (t *trial) judge(now int64, p *core.Progress, term time.Duration) verdict {
 	return goesOn
 }
 
-// trialWords says who ends the trial of an epoch, and when: on the loop.
-func (n *Node) trialWords(now int64, id ledger.EpochID) string {
-	t := &n.trial
-	switch {
-	case t.epoch != id:
-		return "the node that was asked for it ends the trial; or any node by subak change promote or subak change abandon"
-	case t.well == 0:
-		return fmt.Sprintf("it is taken back in %s unless %s takes it up", seconds(t.ill+illMax*n.cfg.Gossip.Term.Nanoseconds()-now), t.canary)
+// trialWords says who ends the trial under way, and when: on the loop.
+func (n *Node) trialWords(now int64, p *core.Progress) string {
+	t, term := n.trial, n.cfg.Gossip.Term
+	if t.epoch != p.Trial {
+		return "the node that was asked for it ends the trial, or anybody by subak change promote or subak change abandon"
+	}
+	t.judge(now, p, term) // as of now; the verdict itself is for tryCanary
+	if t.well == 0 {
+		return fmt.Sprintf("it is taken back in %s unless %s takes it up", seconds(t.ill+illMax*term.Nanoseconds()-now), t.canary)
 	}
 	return fmt.Sprintf("it goes to all nodes in %s if %s goes on doing well", seconds(t.well+t.span.Nanoseconds()-now), t.canary)
 }
@@ -93,9 +101,6 @@ func seconds(ns int64) string { return time.Duration(max(ns, 0)).Round(time.Seco
 // tryCanary ends the trial that this node watches when its time has come: on the
 // loop.
 func (n *Node) tryCanary(now int64) {
-	if n.trial.canary == "" {
-		return
-	}
 	p := n.core.Progress(now)
 	if p.Trial != n.trial.epoch {
 		n.trial = trial{} // ended by another node
@@ -109,7 +114,7 @@ func (n *Node) tryCanary(now int64) {
 	end, err := n.endTrial(now, v == promoted)
 	switch {
 	case err != nil && !said:
-		n.log.Error("the trial of a change cannot be ended; tried again every second, or end it by subak change promote or subak change abandon at another node", "epoch", id.String(), "err", err)
+		n.log.Error("the trial of a change cannot be ended; it is tried again; or end it by subak change promote or subak change abandon at another node", "epoch", id.String(), "err", err)
 		n.trial.failed = true
 	case err != nil:
 	case v == promoted:
