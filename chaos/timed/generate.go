@@ -25,13 +25,17 @@ func generate(s *Setup, p *profile, r *chaos.Rand, count int) []Fault {
 			list = append(list, f)
 		}
 	}
+	often := p.faults
+	if s.Mode == chaos.ForcedRemoval {
+		often = often.and(30, Edit, Crash)
+	}
 	sum := 0
-	for _, w := range p.faults {
+	for _, w := range often {
 		sum += w
 	}
 	for n := range count {
 		k := 0
-		for x := r.IntN(sum) - p.faults[0]; x >= 0; x -= p.faults[k] {
+		for x := r.IntN(sum) - often[0]; x >= 0; x -= often[k] {
 			k++
 		}
 		f := drawFault(s, p, r, FaultKind(k))
@@ -73,8 +77,11 @@ func drawFault(s *Setup, p *profile, r *chaos.Rand, k FaultKind) Fault {
 		if s.Mode == chaos.FastQuarantine || r.Chance(50) {
 			f.Arg &^= LoseDisk
 		}
-		if s.Mode == chaos.FastQuarantine {
+		switch s.Mode {
+		case chaos.FastQuarantine:
 			f.For = chaos.Pick(r, 0, 50*ms, 500*ms)
+		case chaos.ForcedRemoval: // long enough dead to be declared so
+			f.For = int64(s.Term) * chaos.Pick[int64](r, 2, 3, 4)
 		}
 	case DieInPublish:
 		f.With = int16(r.IntN(dieStages))
