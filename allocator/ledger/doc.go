@@ -42,9 +42,9 @@
 // not with certainty. A node that is cut off strands its own base, no more. Where
 // half or more of a roster lost their memory at once, those nodes only borrow
 // until the operator bootstraps the cluster: nobody is left to confirm what they
-// should remember. A node without a disk must not come back with a shorter term
-// than its former life's: it could not know for how long that life's loans may be
-// used.
+// should remember. A node without memory must not come back with a shorter term
+// than any life of its name whose loans may still run: it could not know for how
+// long.
 //
 // # Order of calls
 //

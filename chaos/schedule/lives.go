@@ -69,6 +69,7 @@ func (w *world) start(name ledger.NodeID, e *ledger.Epoch, detail uint64, bootst
 
 // config is the ledger's, from disk and config file.
 func (w *world) config(name ledger.NodeID, rng *chaos.Rand, back bool) ledger.Config {
+	w.longest[name] = max(w.longest[name], w.terms[name])
 	cfg := ledger.Config{Self: name, Live: liveWindow, EpsPPM: w.eps, Guard: time.Millisecond, Durable: w.hasDisk[name], Directory: w.dir}
 	floor := uint64(0)
 	if s := w.disks[name]; s != nil {
@@ -85,9 +86,13 @@ func (w *world) config(name ledger.NodeID, rng *chaos.Rand, back bool) ledger.Co
 		if rng.IntN(4) == 0 { // another term in the config file; without memory it may only grow
 			w.terms[name] = chaos.Pick(rng, time.Second, 2*time.Second, 3*time.Second)
 		}
-	} else if rng.IntN(8) == 0 {
-		w.terms[name] = min(4*time.Second, w.terms[name]+time.Second)
+	} else {
+		w.terms[name] = w.longest[name] // loans of any life before may still run
+		if rng.IntN(8) == 0 {
+			w.terms[name] = min(4*time.Second, w.terms[name]+time.Second)
+		}
 	}
+	w.longest[name] = max(w.longest[name], w.terms[name])
 	cfg.Term = w.terms[name]
 	cfg.Inc = w.incarnation(name, floor, back)
 	return cfg

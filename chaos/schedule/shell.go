@@ -191,6 +191,9 @@ func (w *world) adopt(p *process, e *ledger.Epoch) {
 		}
 	}
 	err := p.l.Adopt(now, e)
+	if err == nil {
+		w.persist(p)
+	}
 	switch {
 	case err == nil && lent:
 		w.seen[sawEpochWithLoans]++

@@ -52,7 +52,8 @@ type world struct {
 	incs   uint64
 
 	list     []edition
-	greatest *ledger.Epoch // the greatest that was activated
+	longest  [maxNodes]time.Duration // term that each name ever had
+	greatest *ledger.Epoch           // the greatest that was activated
 	limits   [maxBudgets]allocator.Rate
 
 	pool []letter

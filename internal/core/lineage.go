@@ -161,6 +161,7 @@ func (c *Core) adopt(now int64, r *epoch.Record, budgets []*Budget) {
 		c.cfg.CountDrop("epoch-put-off")
 		return
 	}
+	c.save() // before it is acknowledged: what comes of that must not be forgotten
 	c.lineage.cur = r
 	c.epoch, c.doc, c.pos = r.Epoch, r.Doc, r.Epoch.Position(c.self)
 	c.replace(now, budgets)
