@@ -9,9 +9,12 @@ GOLANGCI    := bin/golangci-lint
 # A count, not a time: at the end of a time the fuzzer may report its own deadline.
 FUZZTIME    ?= 20000x
 BENCHTIME   ?= 300ms
+# Seeds of make sim and make sim-timed.
+SEEDS       ?= 20000
+TIMEDSEEDS  ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-short test race fuzz-smoke bench golden lint fmt ci clean
+.PHONY: help setup build demo demo-short changes test race fuzz-smoke bench golden lint fmt sim demo-changes sim-timed sim-smoke mutants explore figures scale ci clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +45,34 @@ bench: ## benchmarks: ns/op, allocs, ns/cell, bytes per row (figures, no verdict
 golden: ## golden hashes on amd64 v1, amd64 v3, 386, and arm64 (emulated where possible)
 	@scripts/golden.sh
 
+bin/sim: $(shell git ls-files '*.go' go.mod go.sum)
+	@$(GO) build -trimpath -ldflags '-s -w' -o $@ ./chaos/sim
+
+sim: bin/sim ## the fault campaign, messages in any order: SEEDS=n seeds over all modes
+	@bin/sim --seeds $(SEEDS)
+
+sim-timed: bin/sim ## the fault campaign with time and a network: TIMEDSEEDS=n seeds of whole nodes
+	@bin/sim --adversary timed --seeds $(TIMEDSEEDS)
+
+sim-smoke: bin/sim ## a slice of both campaigns, as in CI
+	@bin/sim --seeds 100000 --time 75s
+	@bin/sim --adversary timed --seeds 100000 --time 75s
+
+mutants: ## switch off each rule of the protocol in the simulator: all must be caught
+	@$(GO) run ./chaos/mutants
+
+explore: ## every interleaving of small worlds, some minutes for each
+	@EXPLORE_WORLD=all scripts/check.sh explore $(GO) test ./allocator/ledger -run TestExploreLong -count=1 -v -timeout 0
+
+figures: ## reaction, use and healing over 22 cities, simulated with whole nodes
+	@$(GO) run ./chaos/figures
+
+scale: ## bytes and reaction at 22 nodes x 1000 budgets and up to 1000 nodes: half an hour
+	@$(GO) run ./chaos/scale
+
+changes: build ## everything about a running cluster is changed under load: a minute
+	@$(BIN) demo --changes
+
 $(GOLANGCI): internal/tools/go.mod
 	@$(GO) build -modfile=internal/tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
@@ -51,12 +82,15 @@ lint: $(GOLANGCI) ## gofmt, vet, import direction, clocks in pure packages
 fmt: ## format the tree
 	@gofmt -w $$(git ls-files '*.go') && echo "fmt: ok"
 
-ci: setup build lint test race golden fuzz-smoke demo-short ## what CI runs
+ci: setup build lint test race golden fuzz-smoke sim-smoke mutants demo-short demo-changes ## what CI runs
 	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
 	@echo "ci: ok"
 
 demo-short: build ## the demo at a third of its length, plain output
-	@scripts/demo.sh $(BIN)
+	@scripts/demo.sh $(BIN) --short
+
+demo-changes: build
+	@scripts/demo.sh $(BIN) --changes
 
 clean: ## remove what was built
 	@rm -rf bin && echo "clean: ok"

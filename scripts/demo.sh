@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# demo.sh BINARY: the short demo as a check. A broken bound fails at once. A run
+# demo.sh BINARY FLAG...: the demo as a check. A broken bound fails at once. A run
 # without a verdict (this machine was too busy to offer the load on time) shows
 # nothing, so it is run once more.
 set -uo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+bin=$1
+shift
 for try in 1 2; do
-    "$1" demo --short --plain | tee "$log"
+    "$bin" demo --plain "$@" | tee "$log"
     rc=${PIPESTATUS[0]}
     if [[ $rc -eq 0 ]]; then
         exit 0
     fi
     if ! grep -q '^no verdict' "$log"; then
-        echo "demo-short: FAILED"
+        echo "demo $*: FAILED"
         exit 1
     fi
-    echo "demo-short: try $try had no verdict"
+    echo "demo $*: try $try had no verdict"
 done
 exit 1
