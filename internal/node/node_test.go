@@ -216,6 +216,7 @@ func (b *syncBuffer) String() string {
 }
 
 func TestANodeServesItsColdStartShareUntilItMeetsPeers(t *testing.T) {
+	t.Parallel()
 	a := begin(t, setup{name: "a", dir: t.TempDir()})
 	if ready, reason := a.node.Ready(); ready || !strings.Contains(reason, "quarantine") {
 		t.Errorf("ready %v: %q, want the quarantine first", ready, reason)
@@ -231,6 +232,7 @@ func TestANodeServesItsColdStartShareUntilItMeetsPeers(t *testing.T) {
 }
 
 func TestTheOnlyBusyNodeGetsTheWholeBudgetOverRealGossip(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t)
 	stop := make(chan struct{})
 	var load sync.WaitGroup
@@ -304,6 +306,7 @@ func TestALeaveIsSeenWhileAStreamNeverEnds(t *testing.T) {
 }
 
 func TestStrangersAreRefusedInBothDirections(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t)
 	a := nodes[0]
 	seed := a.node.gossip.Addr()

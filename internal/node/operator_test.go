@@ -66,6 +66,7 @@ func TestAStartThatFailsNamesTheFieldAndTheMend(t *testing.T) {
 }
 
 func TestTheLogSaysWhenReadinessChangesAndWhy(t *testing.T) {
+	t.Parallel()
 	a := begin(t, setup{name: "a", dir: t.TempDir()})
 	eventually(t, "the log says why the node is not ready", func() bool {
 		return strings.Contains(a.logged.String(), `msg=readiness ready=false reason="quarantine after the start`)
@@ -74,6 +75,7 @@ func TestTheLogSaysWhenReadinessChangesAndWhy(t *testing.T) {
 
 // A full disk is told once, not at every tick, and shows in the readiness.
 func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	a := begin(t, setup{name: "a", dir: dir})
 	saved := filepath.Join(dir, "state.json")
@@ -101,6 +103,7 @@ func TestAStateThatCannotBeSavedIsSaidOnce(t *testing.T) {
 
 // A frozen node is live and brings nothing; nobody should have to guess why.
 func TestAFrozenNodeIsExplainedEverywhere(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t)
 	if err := nodes[0].node.Freeze(true); err != nil {
 		t.Fatal(err)

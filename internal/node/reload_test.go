@@ -190,8 +190,8 @@ func TestRulesFollowBudgetsThatComeAndGoUnderLoad(t *testing.T) {
 	stop()
 }
 
+// It runs alone: it gives ports back and takes them again.
 func TestAReloadOpensAndClosesDoorsOrChangesNothing(t *testing.T) {
-	t.Parallel()
 	release := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "first\n")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestMetricsAreWellFormedAndLabelledByConfiguredNamesOnly(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t)
 	reg := nodes[0].node.reg
 	problems, err := testutil.GatherAndLint(reg)
@@ -51,6 +52,7 @@ func TestMetricsAreWellFormedAndLabelledByConfiguredNamesOnly(t *testing.T) {
 }
 
 func TestStatusIsJSONAndAddsUp(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t)
 	for _, l := range nodes {
 		s := l.status()
@@ -76,6 +78,7 @@ func TestStatusIsJSONAndAddsUp(t *testing.T) {
 }
 
 func TestExplainAnswersForEveryCellAndRefusesUnknownNames(t *testing.T) {
+	t.Parallel()
 	nodes := cluster(t)
 	n := nodes[0].node
 	for _, class := range []string{"high", "low"} {
@@ -94,6 +97,7 @@ func TestExplainAnswersForEveryCellAndRefusesUnknownNames(t *testing.T) {
 }
 
 func TestFreezeShowsInTheStatusAndReadyStays(t *testing.T) {
+	t.Parallel()
 	a := begin(t, setup{name: "a", dir: t.TempDir()})
 	eventually(t, "a is ready", func() bool { return a.status().Ready })
 	if err := a.node.Freeze(true); err != nil {
