@@ -121,11 +121,7 @@ func newCluster(nodes, budgets int, limit int64, seed uint64) (*cluster, error) 
 // feed offers the load since the last time, just before the core reads its
 // meters. The load is even: only its changes are news.
 func (h *host) feed() {
-	const sampled = int64(50 * time.Millisecond)
 	span := h.c.now - h.fed
-	if span < sampled {
-		return
-	}
 	h.fed = h.c.now
 	budgets := h.core.Budgets()
 	for b := range h.load {

@@ -33,13 +33,16 @@ func coreSteps(nodes int, loss float64, steps int) (figure, error) {
 	want := (c.limit - allocator.Rate(nodes-1)*2000*allocator.Unit) * 99 / 100
 	var took []float64
 	peak := allocator.Rate(0)
+	looked := int64(0)
 	for range steps {
 		busy := c.hosts[c.rng.IntN(nodes)]
 		c.until(c.now+c.rng.Int64N(int64(tick)), nil)
 		start := c.now
 		busy.load[0][1] = 3 * limit
 		if !c.until(c.now+int64(10*time.Second), func() bool {
-			peak = max(peak, c.sum(0))
+			if c.now-looked > int64(5*time.Millisecond) {
+				looked, peak = c.now, max(peak, c.sum(0))
+			}
 			return busy.share(0) >= want
 		}) {
 			return figure{}, fmt.Errorf("%d nodes: the busy one enforces %d of %d", nodes, busy.share(0), want)
