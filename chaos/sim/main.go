@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,6 +60,9 @@ const (
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	o, err := parse(args, errs)
+	if errors.Is(err, pflag.ErrHelp) {
+		return exitOK // the usage is printed
+	}
 	if err != nil {
 		fmt.Fprintln(errs, "sim:", err)
 		return exitUsage

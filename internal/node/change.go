@@ -417,6 +417,8 @@ func (n *Node) take(cfg *config.Config) {
 		return
 	}
 	switch {
+	case errors.Is(err, core.ErrOlder): // as after a forget: the file lags behind
+		n.log.Warn("reload: the file's nodes and budgets were in force before and are left alone: bring the file up to date (subak status says what differs), or go back by subak apply --revert")
 	case err != nil:
 		n.log.Error("reload: nodes and budgets stay as they are", "err", changeFault(err))
 	case c.State == api.ChangeNone:
