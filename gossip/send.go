@@ -94,7 +94,7 @@ func (g *Gossip) sendRow(b []byte, to []target) {
 	for _, t := range to {
 		setCounter(b, uint16(t.rows.Add(1)))
 		if err := ml.SendBestEffort(t.node, b); err != nil {
-			g.sendFailed(reasonError, t.name, err)
+			g.sendFailed(t.name, err)
 			continue
 		}
 		g.metrics.sent(viaRowOut, len(b))
@@ -130,7 +130,7 @@ func (g *Gossip) sendAll(frame []byte, to []target, via string) {
 	ml := g.ml.Load()
 	for _, t := range to {
 		if err := ml.SendBestEffort(t.node, frame); err != nil {
-			g.sendFailed(reasonError, t.name, err)
+			g.sendFailed(t.name, err)
 			continue
 		}
 		g.metrics.sent(via, len(frame))
@@ -151,7 +151,7 @@ func (g *Gossip) SendTo(name string, packet []byte) error {
 	}
 	f := g.unicast(packet)
 	if err := g.ml.Load().SendBestEffort(t.node, f); err != nil {
-		g.sendFailed(reasonError, name, err)
+		g.sendFailed(name, err)
 		return fmt.Errorf("send to %q: %w", name, err)
 	}
 	g.metrics.sent(viaUnicastOut, len(f))
@@ -186,7 +186,7 @@ func (g *Gossip) SendReliable(name string, packet []byte) {
 	g.wg.Go(func() {
 		defer func() { <-g.streams }()
 		if err := g.ml.Load().SendReliable(t.node, f); err != nil {
-			g.sendFailed(reasonError, name, err)
+			g.sendFailed(name, err)
 			return
 		}
 		g.metrics.sent(viaReliableOut, len(f))
@@ -209,8 +209,8 @@ func (g *Gossip) fits(packet []byte, limit int) bool {
 	return false
 }
 
-func (g *Gossip) sendFailed(reason, peer string, err error) {
-	g.metrics.sendFailed.WithLabelValues(reason).Inc()
+func (g *Gossip) sendFailed(peer string, err error) {
+	g.metrics.sendFailed.WithLabelValues(reasonError).Inc()
 	if ok, suppressed := g.limit.allow("send", 10*time.Second); ok {
 		g.log.Warn("cannot send", "peer", peer, "error", err, "suppressed", suppressed)
 	}

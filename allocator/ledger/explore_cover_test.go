@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -254,6 +253,6 @@ func checkClone(t *testing.T, l *Ledger) {
 	}
 	list := sharedMemory("Ledger", reflect.ValueOf(l).Elem(), reflect.ValueOf(c).Elem(), map[uintptr]bool{})
 	if len(list) > 0 {
-		t.Fatal(fmt.Sprintf("a clone shares memory with its original: %v", list))
+		t.Fatalf("a clone shares memory with its original: %v", list)
 	}
 }

@@ -39,7 +39,6 @@ type cluster struct {
 	hosts []*host
 	batch time.Duration
 	limit allocator.Rate // of each budget
-	peak  allocator.Rate // highest sum of the first budget's shares, where it was looked at
 }
 
 // host is a core with its load and what it sent.

@@ -1,7 +1,6 @@
 package timed
 
 import (
-	"subak/allocator"
 	"subak/allocator/ledger"
 	"subak/chaos"
 	"subak/gossip/wire"
@@ -184,7 +183,7 @@ func (w *world) hugeClaim(h *host, p []byte) []byte {
 	for k := range s.Demand {
 		s.Demand[k] = ledger.MaxRate - ledger.MaxRate%ledger.DemandGrain
 	}
-	s.Ceiling = allocator.Rate(ledger.MaxRate)
+	s.Ceiling = ledger.MaxRate
 	m.Row.Seq++
 	forged, _, err := wire.NewEncoder(e.Root, w.guard.dir, wire.NewVectors()).Row(m.Row, e)
 	if err != nil || forged == nil || len(s.Demand) < 2 {

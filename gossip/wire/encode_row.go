@@ -41,7 +41,7 @@ func (e *Encoder) Row(r *ledger.Row, ep *ledger.Epoch) (packet []byte, extra [][
 		return nil, nil, err
 	}
 	e.history.note(r)
-	digest, fresh, repeat := e.vectorOf(r)
+	digest, fresh, repeat := e.vectorOf()
 	inline := fresh || repeat
 	whole, err := e.fitWhole(r, names, self, digest)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *Encoder) Whole(r *ledger.Row, ep *ledger.Epoch) ([]byte, error) {
 const inlineMax = 64 * 8
 
 // vectorOf says which vector the row refers to and whether it is due to be sent.
-func (e *Encoder) vectorOf(r *ledger.Row) (digest uint64, fresh, repeat bool) {
+func (e *Encoder) vectorOf() (digest uint64, fresh, repeat bool) {
 	if len(e.incs) == 0 {
 		return 0, false, false
 	}

@@ -94,7 +94,7 @@ func TestTheFilesOfTheChangesAreValid(t *testing.T) {
 	p := changesPlan(1000, 1)
 	var roster []config.Node
 	for _, n := range p.nodes[:p.first] {
-		roster = append(roster, config.Node{Name: n.name, Weight: int64(n.weight)})
+		roster = append(roster, config.Node{Name: n.name, Weight: n.weight})
 	}
 	var length time.Duration
 	for _, s := range p.changesScript(1) {

@@ -20,7 +20,6 @@ type pair struct {
 	bootMillis  uint32 // the peer's clock at the start
 	heard       int64  // publish instant of the newest own row the peer has; -1 none
 	inFlight    []arrival
-	told        uint32
 	d           *Detector
 	firstProven int64
 }

@@ -93,7 +93,9 @@ func testAChangeUnderWayIsTold(t *testing.T, chromium context.Context) {
 	}
 	b.shoot("web-change")
 	backend.set(func(s *scripted) {
-		s.mend = func(st *api.Status) { st.Ready, st.Member, st.Reason = false, false, "the epoch in force does not list this node" }
+		s.mend = func(st *api.Status) {
+			st.Ready, st.Member, st.Reason = false, false, "the epoch in force does not list this node"
+		}
 	})
 	b.wait(`document.querySelector('#verdict-line').innerText.includes('not ready and no member')`)
 	backend.set(func(s *scripted) {
