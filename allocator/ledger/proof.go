@@ -25,7 +25,8 @@ func (l *Ledger) bootstrap() {
 // witnesses cannot vouch for more. They may have acknowledged a lesser sibling
 // that forces the former life out, and somebody may still activate that by their
 // older rows, though they work under this epoch by now. Had the former life
-// activated it, nobody could: everybody concerned was past the sibling.
+// activated it, nobody could: everybody concerned was past the sibling. Of a
+// parent of one or two nobody can be forced out.
 func (l *Ledger) resume(s *Stored, now int64) {
 	d := l.cfg.Directory
 	clear(l.wait)
@@ -43,8 +44,9 @@ func (l *Ledger) resume(s *Stored, now int64) {
 		l.grow()
 		l.peers[id].floor = f.Incarnation
 	}
+	carried := s.Active == s.Epoch || l.parent.has(l.cfg.Self) && l.parent.count() <= 2
 	for _, c := range s.Ceilings {
-		if b := l.bookNamed(c.Budget); b != nil && s.Active == s.Epoch {
+		if b := l.bookNamed(c.Budget); b != nil && carried {
 			b.ceiling = min(c.Ceiling, l.base(b))
 		}
 	}
@@ -145,18 +147,12 @@ func (l *Ledger) tryProve() {
 	if l.proved || l.held {
 		return
 	}
-	candidates := l.witnessCandidates()
-	have := 0
-	for k := range candidates {
-		if candidates[k] && l.witnesses(NodeID(k)) {
-			have++
-		}
-	}
-	if have < l.witnessesNeeded(candidates) {
+	witnesses := l.witnessesHere()
+	if !l.enoughWitnesses(witnesses) {
 		return
 	}
-	for k := range candidates {
-		if !candidates[k] || !l.witnesses(NodeID(k)) {
+	for k := range witnesses {
+		if !witnesses[k] {
 			continue
 		}
 		for x, h := range l.peers[k].full.Heard {
@@ -167,6 +163,17 @@ func (l *Ledger) tryProve() {
 	}
 	l.proved, l.recovering, l.memoryOld = true, false, false
 	l.changed()
+}
+
+// witnessesHere are the members of the current epoch and of its parent that vouch.
+func (l *Ledger) witnessesHere() (w nodeSet) {
+	for k := range l.peers {
+		id := NodeID(k)
+		if id != l.cfg.Self && (l.position[id] >= 0 || l.parent.has(id)) && l.witnesses(id) {
+			w.add(id)
+		}
+	}
+	return w
 }
 
 // witnesses reports whether k's newest row vouches: under the current epoch, by
@@ -181,43 +188,45 @@ func (l *Ledger) vouches(r *Row) bool {
 	return r != nil && r.Epoch == l.cur.ID && !r.Recovering && r.heardOf(l.cfg.Self).Inc == l.inc
 }
 
-// witnessCandidates are the nodes that have to acknowledge whatever might
-// replace the current epoch, so that their word binds: the members of both the
-// epoch and its parent (trap 22). Once this node has activated the epoch,
-// everybody concerned carries its roster along and membership in it is enough.
-// If the epoch has one or two members and none but this node is of the parent,
-// no child of the epoch can do without this node (nobody of two can be forced
-// out), and the parent's members decide about siblings. If this node is all of
-// the parent, no sibling can do without it either, and what it remembers of
-// siblings is on its disk; membership in the epoch is enough.
-func (l *Ledger) witnessCandidates() nodeSet {
-	var both, roster nodeSet
+// enoughWitnesses asks for a quorum of each roster whose word binds (trap 22): the
+// members of the epoch must acknowledge any child of it, those of its parent any
+// sibling. Once the epoch is known to be active somewhere, everybody concerned was
+// past its lesser siblings and carries its roster into greater ones, so that its
+// members are enough. A witness shows that by a wait set without the parent's
+// members that the epoch lacks.
+func (l *Ledger) enoughWitnesses(witnesses nodeSet) bool {
+	var roster nodeSet
 	for _, m := range l.cur.Roster {
-		if m.ID == l.cfg.Self {
-			continue
-		}
 		roster.add(m.ID)
-		if l.parent.has(m.ID) {
-			both.add(m.ID)
+	}
+	if !l.quorumOf(roster, witnesses) {
+		return false
+	}
+	for k := range witnesses {
+		if witnesses[k] && l.showsActive(l.peers[k].full) {
+			return true
 		}
 	}
-	switch {
-	case l.act == l.cur.ID:
-		return roster
-	case len(both) == 0 && len(l.cur.Roster) <= 2 && l.selfPos >= 0:
-		p := append(nodeSet(nil), l.parent...)
-		if p.has(l.cfg.Self) {
-			p[l.cfg.Self] = false
-		}
-		return p
-	case len(both) == 0 && !l.recovering && l.parent.has(l.cfg.Self) && l.parent.count() == 1:
-		return roster
-	}
-	return both
+	return l.act == l.cur.ID || l.quorumOf(l.parent, witnesses)
 }
 
-// witnessesNeeded is the quorum, never more than there are candidates, over the
-// roster and, before activation, over its parent's.
+// showsActive reports whether a row under the current epoch is of a node that has
+// activated it.
+func (l *Ledger) showsActive(r *Row) bool {
+	var wait nodeSet
+	for _, id := range r.Extra {
+		wait.add(id)
+	}
+	for k := range l.parent {
+		if l.parent[k] && len(r.Extra) > 0 && !wait.has(NodeID(k)) {
+			return true
+		}
+	}
+	return false
+}
+
+// quorumOf reports whether enough members of a roster are among the witnesses;
+// all others are enough.
 //
 // A node that remembers needs so many that they and its former life together are
 // half of the roster. With fewer, a later forced removal could name the former
@@ -230,22 +239,29 @@ func (l *Ledger) witnessCandidates() nodeSet {
 // another of its witnesses, and tells of the life that was forgotten here.
 //
 // A node that remembers and is the only one ever asked needs no witness: nobody
-// could have gone on without it. Without memory it is never proved: it might
-// have had company (A6); it starts by bootstrap, or stays without a base.
-func (l *Ledger) witnessesNeeded(candidates nodeSet) int {
-	n := candidates.count()
-	if n == 0 {
-		small := len(l.cur.Roster) <= 2 && l.selfPos >= 0 || l.aloneConcerned()
-		if !l.recovering && small {
-			return 0
+// could have gone on without it. Nor could anybody of two under an epoch that is
+// not active yet, as nobody of two can be forced out. Without memory it is never
+// proved alone: it might have had company (A6); it starts by bootstrap, or stays
+// without a base.
+func (l *Ledger) quorumOf(roster, witnesses nodeSet) bool {
+	total := roster.count()
+	others := total
+	if roster.has(l.cfg.Self) {
+		others--
+	}
+	switch {
+	case others == 0:
+		return !l.recovering
+	case !l.recovering && others < total && total <= 2 && l.act != l.cur.ID:
+		return true
+	}
+	have := 0
+	for k := range witnesses {
+		if witnesses[k] && roster.has(NodeID(k)) {
+			have++
 		}
-		return 1
 	}
-	need := l.quorum(len(l.cur.Roster))
-	if l.act != l.cur.ID {
-		need = max(need, l.quorum(l.parent.count()))
-	}
-	return min(need, n)
+	return have >= min(l.quorum(total), others)
 }
 
 func (l *Ledger) quorum(roster int) int {

@@ -152,21 +152,72 @@ func TestTrap21ASingleNodeWithoutMemoryIsNeverProved(t *testing.T) {
 }
 
 func TestTrap22AWitnessMustHaveHadASayInWhatCouldReplaceTheEpoch(t *testing.T) {
-	root := epochOf(1, nil, map[NodeID]allocator.Rate{a: 10, b: 10})
+	root := epochOf(1, nil, map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
 	dir := directory()
 	former := startFixture(t, bootstrapped, dir, root)
-	e2 := epochOf(2, root, five)
+	e2 := epochOf(2, root, map[NodeID]allocator.Rate{a: 10, b: 10, d: 5, e: 5})
 	former.adopt(e2)
 	s := store(t, former.l)
 	g := startFixture(t, func(c *Config) { c.Inc, c.Stored = incA+1, s }, dir, e2)
 	g.now = g.l.leaseWait(term)
 	seq := g.publish().Seq
-	for i, id := range []NodeID{c, d, e} { // a majority, but joiners: a sibling epoch never asks them
-		g.merge(g.row(id, incC+uint64(i), 1, seq, e2))
+	for i, id := range []NodeID{d, e} { // enough of e2, but joiners: a sibling epoch never asks them
+		r := g.row(id, incC+uint64(i), 1, seq, e2)
+		r.Extra = []NodeID{a, b, c, d, e} // not active there yet
+		g.merge(r)
 	}
-	g.wantEnforced(0)
+	if g.l.proved {
+		t.Error("proved by joiners")
+	}
 	g.merge(g.row(b, incB, 1, seq, e2)) // of both rosters
-	g.wantEnforced(10)
+	if !g.l.proved {
+		t.Error("not proved by a member of both rosters")
+	}
+}
+
+// a forgets that it acknowledged what came after: b, of the parent only, never had
+// to acknowledge that, so its word is not enough.
+func TestTrap22AWitnessOfTheParentAloneDoesNotVouchAgainstChildren(t *testing.T) {
+	root := epochOf(1, nil, map[NodeID]allocator.Rate{a: 20, b: 10})
+	e2 := epochOf(2, root, map[NodeID]allocator.Rate{a: 10, c: 20})
+	g := startFixture(t, memoryless, directory(), e2)
+	g.now = g.l.leaseWait(term)
+	seq := g.publish().Seq
+	vouch := func(id NodeID, inc uint64) {
+		r := g.row(id, inc, 1, seq, e2)
+		r.Extra = []NodeID{a, b, c}
+		g.merge(r)
+	}
+	vouch(b, incB)
+	if g.l.proved {
+		t.Error("proved by one that left")
+	}
+	vouch(c, incC)
+	if !g.l.proved {
+		t.Error("not proved by all others of both rosters")
+	}
+}
+
+// Whoever activated an epoch stopped waiting for those who left with it: their
+// word is not needed any more, and they may be gone for good.
+func TestThoseWhoLeftNeedNotVouchForAnEpochThatIsActiveSomewhere(t *testing.T) {
+	root := epochOf(1, nil, map[NodeID]allocator.Rate{a: 10, b: 10, c: 10})
+	e2 := epochOf(2, root, map[NodeID]allocator.Rate{a: 10, d: 10, e: 10})
+	for _, active := range []bool{false, true} {
+		g := startFixture(t, memoryless, directory(), e2)
+		g.now = g.l.leaseWait(term)
+		seq := g.publish().Seq
+		for i, id := range []NodeID{d, e} {
+			r := g.row(id, incC+uint64(i), 1, seq, e2)
+			if r.Extra = []NodeID{a, b, c, d, e}; active {
+				r.Extra = []NodeID{a, d, e}
+			}
+			g.merge(r)
+		}
+		if g.l.proved != active {
+			t.Errorf("active elsewhere %v: proved %v", active, g.l.proved)
+		}
+	}
 }
 
 func TestTrap25AForcedOutNodeThatReturnsUsesNothing(t *testing.T) {

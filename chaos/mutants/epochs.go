@@ -147,8 +147,8 @@ func restarts() []Mutant {
 			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 1000},
 			Patches: []Patch{{
 				ledgerProof,
-				"if have < l.witnessesNeeded(candidates) {",
-				"if l.recovering && have < l.witnessesNeeded(candidates) {",
+				"if !l.enoughWitnesses(witnesses) {",
+				"if l.recovering && !l.enoughWitnesses(witnesses) {",
 			}},
 		},
 		{
@@ -169,8 +169,8 @@ func restarts() []Mutant {
 			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 3000},
 			Patches: []Patch{{
 				ledgerProof,
-				"\tcandidates := l.witnessCandidates()\n",
-				"\tcandidates := l.witnessCandidates()\n\tfor k := range l.peers {\n\t\tif NodeID(k) != l.cfg.Self && l.witnesses(NodeID(k)) {\n\t\t\tcandidates = nodeSet{}\n\t\t\tcandidates.add(NodeID(k))\n\t\t\tbreak\n\t\t}\n\t}\n",
+				"\tif !l.enoughWitnesses(witnesses) {\n",
+				"\tforeign := false\n\tfor k := range l.peers {\n\t\tforeign = foreign || NodeID(k) != l.cfg.Self && l.witnesses(NodeID(k))\n\t}\n\tif !foreign && !l.enoughWitnesses(witnesses) {\n",
 			}},
 		},
 		{
@@ -180,8 +180,8 @@ func restarts() []Mutant {
 			Adversary: Adversary{Kind: schedule, Mode: "all", Seeds: 500},
 			Patches: []Patch{{
 				ledgerProof,
-				"\tif have < l.witnessesNeeded(candidates) {\n",
-				"\tif l.recovering && !l.quarantine && have == 0 && l.noneRemembers() {\n\t\tl.bootstrap()\n\t\tl.recovering = false\n\t\treturn\n\t}\n\tif have < l.witnessesNeeded(candidates) {\n",
+				"\tif !l.enoughWitnesses(witnesses) {\n",
+				"\tif l.recovering && !l.quarantine && witnesses.count() == 0 && l.noneRemembers() {\n\t\tl.bootstrap()\n\t\tl.recovering = false\n\t\treturn\n\t}\n\tif !l.enoughWitnesses(witnesses) {\n",
 			}, {
 				ledgerProof,
 				"// witnesses reports whether",

@@ -16,7 +16,14 @@ func more() []Mutant {
 			Rule:      "proof",
 			Breaks:    "the only witness of a new life dies, and both its former life and the witness are forced out",
 			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "lone-witness", Seeds: 500},
-			Patches:   []Patch{{ledgerProof, "\treturn min(need, n)\n", "\treturn min(need, n, 1)\n"}},
+			Patches:   []Patch{{ledgerProof, "return have >= min(l.quorum(total), others)", "return have >= min(l.quorum(total), others, 1)"}},
+		},
+		{
+			Name:      "ceiling of an epoch that was not activated",
+			Rule:      "E1, proof",
+			Breaks:    "a life that was forced out by a lesser sibling of its epoch comes back with the base that the sibling gave away",
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "outside-word", Seeds: 500},
+			Patches:   []Patch{{ledgerProof, "carried := s.Active == s.Epoch || ", "carried := true || "}},
 		},
 		{
 			Name:      "the dead forced out by who strayed",

@@ -176,7 +176,7 @@ func TestRulesFollowBudgetsThatComeAndGoUnderLoad(t *testing.T) {
 	}
 
 	deny := strings.Replace(withRule, "default: {budget: origin, class: low}", "on_unknown: deny", 1)
-	mustSay(t, a.reload(deny), "was in force before", "subak apply -f FILE --revert", "listeners are as in the file")
+	mustSay(t, a.reload(deny), "were in force before and are left alone", "subak apply --revert", "listeners are as in the file")
 	if status := a.get("/new"); status != 403 {
 		t.Errorf("a request without a budget where unknown ones are denied: %d, want 403", status)
 	}
