@@ -8,7 +8,8 @@
 // The delays are those of 22 cities, 282 ms for the farthest round trip. Bytes are
 // the packet and all that is put around it, encryption and label included, without
 // UDP and IP headers, which are stated apart. It ends with a verdict, and with
-// status 1 if a claim falls short. All of it takes some ten minutes of CPU; -nodes
+// status 1 if a claim falls short: the bytes are claimed for a cluster without
+// floods, and printed for one with a flood every two seconds too. All of it takes some ten minutes of CPU; -nodes
 // 100 takes one. What rows of many budgets take is told by
 // go test -run '^$' -bench ScaleBytes -benchtime 6x ./internal/core.
 package main
