@@ -56,7 +56,7 @@ sim-timed: bin/sim ## the fault campaign with time and a network: TIMEDSEEDS=n s
 
 sim-smoke: bin/sim ## a slice of both campaigns, as in CI
 	@bin/sim --seeds 100000 --time 75s
-	@bin/sim --adversary timed --seeds 100000 --time 75s
+	@bin/sim --adversary timed --seeds 140 --time 150s
 
 mutants: ## switch off each rule of the protocol in the simulator: all must be caught
 	@$(GO) run ./chaos/mutants
