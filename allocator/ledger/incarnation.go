@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// incarnationRandomBits is how much of an incarnation is random: together with
+// IncarnationRandomBits is how much of an incarnation is random: together with
 // the millisecond, enough that no two lives of one name agree (A3, trap 2).
-const incarnationRandomBits = 21
+const IncarnationRandomBits = 21
 
 // NewIncarnation makes the incarnation of a life that starts at wall-clock time
 // bootMillis (ms since 1970, up to the year 2109): the time in the high bits, so
 // that lives rise in order, and 21 bits of random. Uniqueness is needed for
 // safety; order only for liveness, so a clock that was set back does no harm.
 func NewIncarnation(bootMillis uint64, random uint32) uint64 {
-	const timeBits = 63 - incarnationRandomBits
+	const timeBits = 63 - IncarnationRandomBits
 	t := bootMillis & (1<<timeBits - 1)
-	return max(1, t<<incarnationRandomBits|uint64(random)>>(32-incarnationRandomBits))
+	return max(1, t<<IncarnationRandomBits|uint64(random)>>(32-IncarnationRandomBits))
 }
 
 // IncarnationAbove is NewIncarnation raised above floor, the highest incarnation
@@ -26,7 +26,7 @@ func IncarnationAbove(floor, bootMillis uint64, random uint32) (uint64, error) {
 	if inc := NewIncarnation(bootMillis, random); inc > floor {
 		return inc, nil
 	}
-	step := 1 + uint64(random)>>(32-incarnationRandomBits)
+	step := 1 + uint64(random)>>(32-IncarnationRandomBits)
 	if floor > MaxIncarnation-step {
 		return 0, errors.New("incarnations are used up")
 	}

@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"subak/allocator/ledger"
+)
 
 // Twins are two live processes of one name. They are kept apart by the lock on
 // the data directory and by the gossip port; where both fail, each learns of the
@@ -34,6 +38,12 @@ func (c *Core) MemoryOld(now int64) bool {
 	return c.memoryOld != 0 && now-c.memoryOld < twinWindow
 }
 
+// aboveFormer is how far above the life that was seen the next one begins: an hour
+// in incarnations. A node without memory whose clock was set back may have left
+// several lives that are higher than its own, and to meet them one after the other
+// must not look like a second process that begins anew each time.
+const aboveFormer = uint64(time.Hour/time.Millisecond) << ledger.IncarnationRandomBits
+
 // beginAgain starts a new life, since the own name was seen in a life that this
 // one does not know: that of a twin, or that of a former process whose memory was
 // replaced by an old copy.
@@ -50,7 +60,7 @@ func (c *Core) beginAgain(now int64) {
 		c.twin.Seen, c.twin.Last, c.twin.Above = c.twin.Seen+1, now, c.led.HighestOwn()
 	}
 	if !c.twin.Yielded {
-		inc, err := c.cfg.NewLife(c.led.HighestOwn())
+		inc, err := c.cfg.NewLife(min(c.led.HighestOwn()+aboveFormer, max(c.led.HighestOwn(), ledger.MaxIncarnation-aboveFormer)))
 		if err == nil {
 			err = c.led.Restart(now, inc)
 		}
