@@ -151,6 +151,7 @@ func TestEditsGoThroughOrAreRefusedWithTheMend(t *testing.T) {
 
 	weights := a.change(api.ChangeRequest{Name: "f.yaml", File: "nodes: [{name: a, weight: 4}, {name: b}, {name: c}]\n"})
 	a.ends(weights.Epoch, api.ChangeInForce)
+	eventually(t, "b has heard so too", func() bool { return b.status().Epoch.Version == 4 && b.status().Epoch.Active })
 	split := b.change(api.ChangeRequest{Name: "f.yaml", File: budgetFile(3000, 30)})
 	b.ends(split.Epoch, api.ChangeInForce)
 	eventually(t, "c has the new split and the new weight: what a file leaves out stays", func() bool {
