@@ -81,7 +81,7 @@ func dataPlane() []Mutant {
 			Name:      "map-order settlement",
 			Rule:      "style, law 8",
 			Breaks:    "nodes with the same view match lenders and borrowers in other ways, and no run can be replayed",
-			Adversary: Adversary{Kind: schedule, Mode: "plain", Seeds: 5, Twice: true},
+			Adversary: Adversary{Kind: schedule, Mode: "plain", Seeds: 300, Twice: true},
 			Patches: []Patch{
 				{ledgerSettle, "\tj := 0\n\tfor i := 0; i <= self; i++ {", "\tvar order []int\n\tset := map[int]bool{}\n\tfor j := range m.need {\n\t\tset[j] = true\n\t}\n\tfor j := range set {\n\t\torder = append(order, j)\n\t}\n\tj := 0\n\tfor i := 0; i <= self; i++ {"},
 				{ledgerSettle, "j < len(m.need); {\n\t\t\tt := min(left, m.need[j]-m.in[j])", "j < len(m.need); {\n\t\t\tt := min(left, m.need[order[j]]-m.in[order[j]])"},
