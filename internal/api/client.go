@@ -145,21 +145,32 @@ func (c *Client) Freeze(ctx context.Context, on bool) error {
 
 // Ready asks whether the node can do its job, and why or why not.
 func (c *Client) Ready(ctx context.Context) (ready bool, reason string, err error) {
+	return c.probe(ctx, "/readyz")
+}
+
+// Live asks whether the process works, and why not: a restart would help then.
+func (c *Client) Live(ctx context.Context) (live bool, reason string, err error) {
+	return c.probe(ctx, "/healthz")
+}
+
+// probe asks one of the two probes, which need no token.
+func (c *Client) probe(ctx context.Context, path string) (ok bool, reason string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, err := c.send(ctx, http.MethodGet, "/readyz", nil, nil)
+	response, err := c.send(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return false, "", err
 	}
 	defer response.Body.Close()
-	reason = message(response.Body)
-	for _, word := range []string{"not ok: ", "ok: "} {
-		reason = strings.TrimPrefix(reason, word)
-	}
-	switch response.StatusCode {
-	case http.StatusOK:
+	said := message(response.Body)
+	reason, well := strings.CutPrefix(strings.TrimPrefix(said, "not "), "ok")
+	reason = strings.TrimPrefix(reason, ": ")
+	switch {
+	case response.StatusCode == http.StatusOK && !well: // some other server's idea of this path
+		return false, "", &Garbled{c.address, fmt.Errorf("%s says %q", path, said)}
+	case response.StatusCode == http.StatusOK:
 		return true, reason, nil
-	case http.StatusServiceUnavailable:
+	case response.StatusCode == http.StatusServiceUnavailable:
 		return false, reason, nil
 	}
 	return false, "", &Refused{c.address, response.StatusCode, reason}

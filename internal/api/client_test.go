@@ -35,6 +35,10 @@ func TestEachMethodUsesItsRouteAndTheToken(t *testing.T) {
 	var asked string
 	c := dial(t, "secret", func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.URL.String() + " " + r.Header.Get("Authorization")
+		if r.URL.Path == "/readyz" || r.URL.Path == "/healthz" {
+			fmt.Fprint(w, "ok")
+			return
+		}
 		fmt.Fprint(w, `{"node":"ams","members":[{"name":"fra"}],"words":["so it is"]}`)
 	})
 	ctx := t.Context()
@@ -49,6 +53,7 @@ func TestEachMethodUsesItsRouteAndTheToken(t *testing.T) {
 		{func() error { return c.Freeze(ctx, true) }, "POST /v1/freeze"},
 		{func() error { return c.Freeze(ctx, false) }, "POST /v1/unfreeze"},
 		{func() error { _, _, err := c.Ready(ctx); return err }, "GET /readyz"},
+		{func() error { _, _, err := c.Live(ctx); return err }, "GET /healthz"},
 	}
 	for _, tc := range cases {
 		if err := tc.call(); err != nil {
@@ -180,6 +185,15 @@ func TestReadySaysWhy(t *testing.T) {
 		if err != nil || ready != tc.ready || reason != tc.reason {
 			t.Errorf("got %v %q %v, want %v %q", ready, reason, err, tc.ready, tc.reason)
 		}
+	}
+}
+
+// A listener of the node itself, or whatever else has the port, would answer 200
+// to anything.
+func TestAServerThatIsNoNodeIsNotReady(t *testing.T) {
+	c := dial(t, "", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	if ready, _, err := c.Ready(t.Context()); ready || !isA[*Garbled](err) {
+		t.Errorf("got %v, %v; want garbled", ready, err)
 	}
 }
 

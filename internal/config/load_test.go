@@ -297,3 +297,14 @@ func FuzzLoadNeverPanics(f *testing.F) {
 		}
 	})
 }
+
+func TestAnEndpointForAllIsDialledByLoopback(t *testing.T) {
+	for listen, want := range map[string]string{
+		"0.0.0.0:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "10.0.0.1:80": "10.0.0.1:80", "unix:/run/s": "unix:/run/s",
+	} {
+		var e Endpoint
+		if err := e.UnmarshalText([]byte(listen)); err != nil || e.Dial().String() != want {
+			t.Errorf("%s: got %s, %v; want %s", listen, e.Dial(), err, want)
+		}
+	}
+}

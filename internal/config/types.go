@@ -192,6 +192,20 @@ func (e Endpoint) Loopback() bool {
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
+// Dial is where this machine reaches a process that listens on the endpoint: an
+// unspecified address becomes the loopback one.
+func (e Endpoint) Dial() Endpoint {
+	a, err := netip.ParseAddrPort(e.Address)
+	if e.Network == "unix" || err != nil || !a.Addr().IsUnspecified() {
+		return e
+	}
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if a.Addr().Is6() && !a.Addr().Is4In6() {
+		loopback = netip.IPv6Loopback()
+	}
+	return Endpoint{e.Network, netip.AddrPortFrom(loopback, a.Port()).String()}
+}
+
 // MarshalText is String.
 func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
