@@ -35,6 +35,8 @@ const (
 type Run struct {
 	Scenario string    `json:"scenario"`
 	Title    string    `json:"title"`
+	Why      string    `json:"why,omitempty"`   // the scenario's reason
+	Group    string    `json:"group,omitempty"` // the scenario's group
 	Variant  Variant   `json:"variant"`
 	Version  string    `json:"version"` // of the binary
 	Started  time.Time `json:"started"`
