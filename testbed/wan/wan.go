@@ -1,0 +1,98 @@
+//go:build linux
+
+// Package wan is an emulated wide-area network on one machine: every host is a
+// network namespace of its own whose only way out is a TUN device, and one
+// switch in user space carries IP packets between the TUNs by a table of rules,
+// one for each ordered pair of hosts. Programs in the hosts are real, with real
+// TCP and UDP sockets over IPv4 and IPv6; only the wire is emulated.
+//
+// The switch delays, drops, doubles, holds back, paces and cuts packets. What
+// happens to the k-th packet of a pair is a function of the seed, the pair, k
+// and the rule in force, so the same seed and the same packets give the same
+// counts. When it happens is real time: the switch is as exact as the machine.
+//
+// Isolate must have put the process into namespaces of its own first. They die
+// with it, so nothing is left behind, also after kill -9.
+//
+// Units: times are time.Duration, rates bytes/s, lengths bytes of the IP packet,
+// chances parts per million. Hosts are named by their position in Config.Hosts.
+// All exported methods are safe for concurrent use.
+package wan
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Rule is what one direction of one pair of hosts does to packets. The zero
+// value is a perfect wire. Negative values count as 0 and chances above
+// 1,000,000 as certain.
+type Rule struct {
+	// Delay is how long a packet travels. Jitter changes it by up to +-Jitter,
+	// uniformly; packets stay in order all the same.
+	Delay, Jitter time.Duration
+	// Loss, Duplicate and Reorder are chances in ppm: dropped; delivered twice;
+	// held back by half of Delay (at least 1 ms) so that later ones overtake it.
+	Loss, Duplicate, Reorder int64
+	// Rate is how many bytes/s the link carries; 0 is no limit. Queue is how many
+	// bytes may wait for it before packets are dropped at the tail; 0 is no limit
+	// but that of Config.InFlight.
+	Rate, Queue int64
+	// Block cuts this direction, packets in flight included.
+	Block bool
+}
+
+// Config says what network to build.
+type Config struct {
+	// Hosts are the names, 1 to 250 of them, each unique and of a-z, 0-9 and "-".
+	Hosts []string
+	// MTU of every link in bytes; 0 is 1400. At least 1280, as IPv6 asks.
+	MTU int
+	// Seed of every chance.
+	Seed uint64
+	// InFlight is how many packets the switch holds at most; more are dropped and
+	// counted as Overflow. 0 is 65536 (at most about 130 MB).
+	InFlight int
+	// NAT puts hosts behind address translation.
+	NAT []NAT
+}
+
+// NAT hides a host behind a public IPv4 address: what it sends leaves with the
+// public address, and only mapped ports are reachable under it.
+type NAT struct {
+	Host   int        // position in Config.Hosts
+	Public netip.Addr // outside 10.77.0.0/16
+	Ports  []Port
+}
+
+// Port maps a public port to a port of the host, for TCP and UDP both.
+type Port struct {
+	Public, Inside uint16
+}
+
+// Host is one host of a network: its name and its addresses.
+type Host struct {
+	Name   string
+	V4, V6 netip.Addr
+	inside inside
+}
+
+// Stats counts packets since New. Received is the sum of all fates but
+// Duplicated, Reordered and Late plus those still in flight.
+type Stats struct {
+	Received   int64 // read from the hosts
+	Delivered  int64 // written to a host, duplicates included
+	Lost       int64 // by Rule.Loss
+	Blocked    int64 // by Rule.Block, on entry or in flight
+	QueueDrop  int64 // by Rule.Queue
+	Overflow   int64 // by Config.InFlight
+	Unroutable int64 // to an address that no host has
+	Malformed  int64 // not an IP packet, or with a source that is not the host's
+	Refused    int64 // by the kernel of the receiving host
+	Duplicated int64 // second copies
+	Reordered  int64 // held back
+	Late       int64 // delivered more than 1 ms after its time
+	LateMax    time.Duration
+	InFlight   int64 // right now
+	HostDrop   int64 // dropped by a host's kernel before the switch could read them
+}
