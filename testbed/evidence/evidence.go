@@ -139,6 +139,8 @@ type Series struct {
 	Ready  []uint8     `json:"ready"` // 1: /readyz says so
 	Share  []float64   `json:"share"`
 	Target []float64   `json:"target"`
+	// Shares split Share over the classes, as the node's status says.
+	Shares [][]float64 `json:"shares,omitempty"` // [class][bin]
 	Demand [][]float64 `json:"demand"` // [class][bin], the product's own estimate
 	// Admitted and Refused are what the generator saw, by intended time; Errors
 	// are requests without an answer or with a status of 500 and above.
