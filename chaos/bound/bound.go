@@ -7,6 +7,11 @@
 // that it shares nothing with the limiters it judges. Windows are closed: both
 // ends count. Source: enforcement.md, "the bound every test asserts".
 //
+// B may change ([Config.Changes]): then B*w is its integral over the window, and
+// the tokens that the buckets hold when the window begins are judged by the
+// limit of that instant, the smaller one where it changes: a raise gives no
+// tokens at once, and a cut clamps them.
+//
 // A Checker is fed admissions in time order and keeps only what the longest
 // window can still see. Check is the batch form. Pure; not safe for concurrent
 // use.
@@ -33,8 +38,10 @@ type Admission struct {
 
 // Config says what to check.
 type Config struct {
-	// Limit is B, the budget's rate.
+	// Limit is B, the budget's rate, until the first of Changes.
 	Limit allocator.Rate
+	// Changes of the limit, by rising time. Not together with Grain.
+	Changes []Change
 	// Burst is the documented burst in time: B*Burst units may come at once.
 	Burst time.Duration
 	// Slots is how many buckets hold less than one request by rate x Burst and
@@ -50,6 +57,15 @@ type Config struct {
 	Grain time.Duration
 	// Windows to check; empty means 100 ms, 1 s and 10 s.
 	Windows []time.Duration
+	// Over is how many broken stretches of each window are listed in the report;
+	// 0 lists none.
+	Over int
+}
+
+// Change is a limit that binds from the instant At on.
+type Change struct {
+	At    int64
+	Limit allocator.Rate
 }
 
 // Errors of Add and New.
@@ -59,10 +75,10 @@ var (
 	ErrConfig = errors.New("bound config")
 )
 
-// Result is the worst window of one length.
+// Result is the worst window of one length: the one with the smallest margin.
 type Result struct {
 	Window time.Duration
-	Peak   int64 // most units admitted in any such window
+	Peak   int64 // most units admitted in any such window; in the worst one where the limit changes
 	Start  int64 // instant of that window's first admission
 	Bound  int64 // most units allowed
 	Margin int64 // Bound - Peak; negative when the bound is broken
@@ -88,8 +104,13 @@ type Report struct {
 	// highest fill of a bucket that drains at Limit, in units rounded up,
 	// LevelMax what B*Burst and the slots allow it, rounded down, and LevelOK
 	// the exact comparison.
+	// Where the limit changes it is the largest limit that fills LevelMax, and a
+	// window that begins under a smaller one starts with that much more in it.
 	Level, LevelMax int64
 	LevelOK         bool
+	// Over lists the worst window of each stretch of time in which the bound was
+	// broken without a break, by window and time: the first Config.Over of each length.
+	Over []Result `json:",omitempty"`
 }
 
 // OK reports whether every window kept the bound.
@@ -132,6 +153,7 @@ type Checker struct {
 	total   int64
 	windows []window
 	held    ring // the admissions the longest window can see
+	limits  limits
 
 	// level is the fill of the draining bucket, in micro-unit nanoseconds of
 	// 128 bits, so that draining rounds nothing.
@@ -142,6 +164,12 @@ type window struct {
 	Result
 	tail  uint64 // sequence number in the ring of the oldest admission inside
 	count int64
+	worst int64 // smallest margin so far
+
+	over     []Result
+	open     bool  // the last window that ended broke the bound
+	brokenAt int64 // when it ended
+	listed   bool  // its stretch is the last of over
 }
 
 // New returns a checker, or an error that wraps ErrConfig.
@@ -155,19 +183,29 @@ func New(cfg Config) (*Checker, error) {
 	if cfg.Limit < 0 || cfg.Burst < 0 || cfg.Slots < 0 || cfg.Cost < 0 || cfg.Spread < 0 || cfg.Grain < 0 {
 		return nil, fmt.Errorf("%w: negative field in %+v", ErrConfig, cfg)
 	}
+	if err := cfg.validateChanges(); err != nil {
+		return nil, err
+	}
 	ws := append([]time.Duration(nil), cfg.Windows...)
 	sort.Slice(ws, func(i, j int) bool { return ws[i] < ws[j] })
 	if ws[0] < 0 {
 		return nil, fmt.Errorf("%w: negative window %v", ErrConfig, ws[0])
 	}
 	c := &Checker{cfg: cfg}
+	c.limits = newLimits(&c.cfg)
 	for _, w := range ws {
-		c.windows = append(c.windows, window{Result: Result{Window: w, Bound: cfg.Bound(w)}})
+		most := cfg.Bound(w)
+		worst := most // of no admissions
+		if len(cfg.Changes) > 0 {
+			worst = math.MaxInt64
+		}
+		c.windows = append(c.windows, window{Result: Result{Window: w, Bound: most}, worst: worst})
 	}
 	return c, nil
 }
 
-// Bound returns the most units a window of length w may admit.
+// Bound returns the most units a window of length w may admit while the limit is
+// Config.Limit.
 func (c Config) Bound(w time.Duration) int64 {
 	slack := satAdd(satAdd(int64(w), int64(c.Spread)), satAdd(int64(c.Burst), int64(c.Grain)))
 	hi, lo := bits.Mul64(uint64(c.Limit), uint64(slack))
@@ -183,16 +221,14 @@ func (c Config) Bound(w time.Duration) int64 {
 	return satAdd(units, slots)
 }
 
-// level is Bound(0) before rounding.
-func (c Config) level() wide {
-	slack := satAdd(int64(c.Burst), satAdd(int64(c.Spread), int64(c.Grain)))
-	hi, lo := bits.Mul64(uint64(c.Limit), uint64(slack))
-	slotHi, slots := bits.Mul64(uint64(c.Slots), uint64(max(c.Cost, 1)))
-	if slotHi > 0 {
+// slots is what the buckets below one request are allowed, before rounding.
+func (c Config) slots() wide {
+	hi, slots := bits.Mul64(uint64(c.Slots), uint64(max(c.Cost, 1)))
+	if hi > 0 {
 		return wide{math.MaxUint64, math.MaxUint64}
 	}
-	slotHi, slots = bits.Mul64(slots, microNs)
-	return wide{hi, lo}.plus(wide{slotHi, slots})
+	hi, lo := bits.Mul64(slots, microNs)
+	return wide{hi, lo}
 }
 
 // microNs is one unit in micro-unit nanoseconds.
@@ -215,17 +251,17 @@ func (c *Checker) Add(a Admission) error {
 	c.total += a.Cost
 	c.held.push(a)
 	for i := range c.windows {
-		c.windows[i].slide(&c.held, a)
+		c.windows[i].slide(c, a)
 	}
 	// The longest window's tail is the oldest that anyone still needs.
 	c.held.dropBefore(c.windows[len(c.windows)-1].tail)
 	return nil
 }
 
-func (w *window) slide(held *ring, a Admission) {
+func (w *window) slide(c *Checker, a Admission) {
 	w.count += a.Cost
 	for {
-		oldest := held.at(w.tail)
+		oldest := c.held.at(w.tail)
 		if a.At-oldest.At <= int64(w.Window) {
 			break
 		}
@@ -233,16 +269,47 @@ func (w *window) slide(held *ring, a Admission) {
 		w.count -= oldest.Cost
 		w.tail++
 	}
-	if w.count > w.Peak {
-		w.Peak, w.Start = w.count, held.at(w.tail).At
+	now := Result{Window: w.Window, Peak: w.count, Start: c.held.at(w.tail).At, Bound: w.Bound}
+	if len(c.cfg.Changes) > 0 {
+		now.Bound = c.limits.most(a.At-int64(w.Window), a.At)
+	}
+	now.Margin = now.Bound - now.Peak
+	if now.Margin < w.worst {
+		w.Result, w.worst = now, now.Margin
+	}
+	if c.cfg.Over > 0 {
+		w.note(now, a.At, c.cfg.Over)
 	}
 }
 
-// drain lets the level fall by Limit since the last admission and adds this one.
+// note enters the window that ends at the instant at in the list of broken
+// stretches; one ends with a window that kept the bound, or with nothing for the
+// length of one.
+func (w *window) note(now Result, at int64, most int) {
+	open := w.open && at-w.brokenAt <= int64(w.Window)
+	if w.open = !now.OK(); !w.open {
+		return
+	}
+	w.brokenAt = at
+	switch {
+	case !open && len(w.over) < most:
+		w.over = append(w.over, now)
+		w.listed = true
+	case !open:
+		w.listed = false
+	case w.listed && now.Margin < w.over[len(w.over)-1].Margin:
+		w.over[len(w.over)-1] = now
+	}
+}
+
+// drain lets the level fall by what the limit gave since the last admission,
+// begins a window anew where that is worse, and adds this admission.
 func (c *Checker) drain(a Admission) {
-	if c.seen {
-		hi, lo := bits.Mul64(uint64(c.cfg.Limit), uint64(a.At-c.last))
-		c.level = c.level.minus(wide{hi, lo})
+	if !c.seen {
+		c.limits.skipTo(a.At)
+		c.level = c.limits.gap(a.At)
+	} else {
+		c.level = c.limits.drain(c.level, c.last, a.At)
 	}
 	hi, lo := bits.Mul64(uint64(a.Cost), microNs)
 	c.level = c.level.plus(wide{hi, lo})
@@ -253,13 +320,12 @@ func (c *Checker) drain(a Admission) {
 
 // Report returns the outcome so far.
 func (c *Checker) Report() Report {
-	r := Report{
-		Total: c.total, Level: c.levelMax.units(), LevelMax: c.cfg.Bound(0),
-		LevelOK: !c.cfg.level().less(c.levelMax),
-	}
+	most := c.limits.full.plus(c.cfg.slots())
+	r := Report{Total: c.total, Level: c.levelMax.units(), LevelMax: most.whole(), LevelOK: !most.less(c.levelMax)}
 	for _, w := range c.windows {
 		w.Margin = w.Bound - w.Peak
 		r.Results = append(r.Results, w.Result)
+		r.Over = append(r.Over, w.over...)
 	}
 	return r
 }

@@ -63,6 +63,22 @@ func (a wide) minus(b wide) wide {
 	return wide{hi, lo}
 }
 
+func (a wide) atLeast(b wide) wide {
+	if a.less(b) {
+		return b
+	}
+	return a
+}
+
+// whole returns micro-unit nanoseconds in whole units, rounded down.
+func (a wide) whole() int64 {
+	if a.hi >= microNs {
+		return math.MaxInt64
+	}
+	q, _ := bits.Div64(a.hi, a.lo, microNs)
+	return int64(min(q, math.MaxInt64))
+}
+
 // units returns micro-unit nanoseconds in whole units, rounded up.
 func (a wide) units() int64 {
 	if a.hi >= microNs {
