@@ -135,13 +135,13 @@ type Over struct {
 // Series is one node over time. All slices have one value per bin; a bin in
 // which a node did not answer repeats the last value, and Up is 0.
 type Series struct {
-	Up     []uint8     `json:"up"`    // 1: its process runs and answered
-	Ready  []uint8     `json:"ready"` // 1: /readyz says so
-	Share  []float64   `json:"share"`
-	Target []float64   `json:"target"`
+	Up     []uint8   `json:"up"`    // 1: its process runs and answered
+	Ready  []uint8   `json:"ready"` // 1: /readyz says so
+	Share  []float64 `json:"share"`
+	Target []float64 `json:"target"`
 	// Shares split Share over the classes, as the node's status says.
 	Shares [][]float64 `json:"shares,omitempty"` // [class][bin]
-	Demand [][]float64 `json:"demand"` // [class][bin], the product's own estimate
+	Demand [][]float64 `json:"demand"`           // [class][bin], the product's own estimate
 	// Admitted and Refused are what the generator saw, by intended time; Errors
 	// are requests without an answer or with a status of 500 and above.
 	Offered  [][]uint32 `json:"offered"`  // [class][bin]
