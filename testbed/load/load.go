@@ -9,7 +9,11 @@
 //
 // Invariant, for every stream and phase once [Generator.Run] has returned:
 //
-//	Offered = Admitted + Refused + Overflow + sum of Errors
+//	Offered = Admitted + Refused + Away + Overflow + sum of Errors
+//
+// Away are the arrivals of a stream whose target is known not to run (see
+// [Generator.Away]): clients that a dead node's neighbours would have sent
+// elsewhere. They are not sent, and nobody is blamed for them.
 //
 // An arrival belongs to the phase of its intended time, whenever it is answered.
 // Memory is bounded by streams x phases and the length of the run.
@@ -25,6 +29,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,10 +51,16 @@ type Stream struct {
 	Clients  uint32
 	Arrivals Arrivals
 	// Rates is the offered rate in requests/s for each phase; 0 offers nothing.
+	// With Every set it is the rate of each stretch of that length from the
+	// start, whatever the phases, as a trace has it; after the last one nothing
+	// is offered.
 	Rates []float64
+	Every time.Duration
 	// Conns is the number of connections (default 16): the most requests under
 	// way at once. Raising it costs a socket and some 10 kB each.
 	Conns int
+	// Dial opens this stream's connections (default: Config.Dial).
+	Dial Dialer
 }
 
 // Config is one run. Its zero values stand for the defaults named.
@@ -68,11 +79,14 @@ type Config struct {
 	Late time.Duration
 	// Bin is the resolution of the series (default 100 ms).
 	Bin time.Duration
-	// Dial opens connections (default: net.Dialer).
+	// Dial opens connections of streams without a Dial (default: net.Dialer).
 	Dial Dialer
 }
 
-const clientsMax = 1 << 24
+const (
+	clientsMax = 1 << 24
+	ratesMax   = 1 << 20
+)
 
 // Validate reports all faults.
 func (c *Config) Validate() error {
@@ -93,7 +107,10 @@ func (c *Config) Validate() error {
 		if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" || u.Host == "" {
 			fault("stream %q: %q is not an http URL", s.Name, s.URL)
 		}
-		if len(s.Rates) != len(c.Phases) {
+		if s.Every < 0 || s.Every > 0 && len(s.Rates) > ratesMax {
+			fault("stream %q: %d rates each %s long: at most %d, of a length above 0", s.Name, len(s.Rates), s.Every, ratesMax)
+		}
+		if s.Every == 0 && len(s.Rates) != len(c.Phases) {
 			fault("stream %q: %d rates for %d phases", s.Name, len(s.Rates), len(c.Phases))
 		}
 		for _, r := range s.Rates {
@@ -129,6 +146,8 @@ type Generator struct {
 	cfg     Config
 	streams []*stream
 	ends    []time.Duration
+	started chan struct{} // closed once start is set
+	start   time.Time
 }
 
 // stream is one Stream at work: a dispatcher, a queue and workers.
@@ -138,6 +157,7 @@ type stream struct {
 	conns []*conn
 	queue chan arrival
 	start time.Time // set before the workers start
+	away  atomic.Bool
 
 	mu  sync.Mutex // guards sum
 	sum tally
@@ -149,7 +169,7 @@ func New(cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	g := &Generator{cfg: cfg}
+	g := &Generator{cfg: cfg, started: make(chan struct{})}
 	var end time.Duration
 	for _, p := range cfg.Phases {
 		end += p.Length
@@ -163,8 +183,12 @@ func New(cfg Config) (*Generator, error) {
 			sum:   newTally(s.Name, len(cfg.Phases), end, cfg.Bin),
 		}
 		orDefault(&s.Conns, 16)
+		dial := s.Dial
+		if dial == nil {
+			dial = cfg.Dial
+		}
 		for range s.Conns {
-			c, err := newConn(s, cfg.Dial, cfg.Timeout)
+			c, err := newConn(s, dial, cfg.Timeout)
 			if err != nil {
 				return nil, err
 			}
@@ -180,10 +204,11 @@ func New(cfg Config) (*Generator, error) {
 // not offered, requests under way count as errors of kind "cancelled". The only
 // error is that of ctx.
 func (g *Generator) Run(ctx context.Context) error {
-	start := time.Now()
+	g.start = time.Now()
+	close(g.started)
 	var wg sync.WaitGroup
 	for _, s := range g.streams {
-		s.start = start
+		s.start = g.start
 		wg.Go(func() { s.dispatch(ctx) })
 		for _, c := range s.conns {
 			wg.Go(func() { s.work(ctx, c) })
@@ -192,6 +217,18 @@ func (g *Generator) Run(ctx context.Context) error {
 	wg.Wait()
 	return ctx.Err()
 }
+
+// Started is closed when the run begins; from then on Start is its first instant.
+func (g *Generator) Started() <-chan struct{} { return g.started }
+
+// Start is the instant from which arrivals count. Valid after Started.
+func (g *Generator) Start() time.Time { return g.start }
+
+// Away says whether a stream's target is known not to run. While it is, due
+// arrivals are not sent, and requests that fail, also those under way when it
+// began, count as away rather than as errors. So say it before the target is
+// killed, and take it back once it listens again.
+func (g *Generator) Away(stream int, away bool) { g.streams[stream].away.Store(away) }
 
 // Report says what has happened so far, stream by stream.
 func (g *Generator) Report() Report {
@@ -233,9 +270,16 @@ func (s *stream) dispatch(ctx context.Context) {
 }
 
 func (s *stream) offer(a arrival) {
+	away := s.away.Load()
 	s.mu.Lock()
 	s.sum.offered(a)
+	if away {
+		s.sum.notSent(a)
+	}
 	s.mu.Unlock()
+	if away {
+		return
+	}
 	select {
 	case s.queue <- a:
 	default:
@@ -251,11 +295,23 @@ func (s *stream) work(ctx context.Context, c *conn) {
 	defer stop()
 	defer c.drop()
 	for a := range s.queue {
+		if s.away.Load() {
+			s.mu.Lock()
+			s.sum.notSent(a)
+			s.mu.Unlock()
+			c.drop()
+			continue
+		}
 		late := time.Since(s.start)-a.at > s.cfg.Late
 		status, err := c.do(ctx, a.client)
 		took := time.Since(s.start) - a.at
+		gone := err != nil && s.away.Load()
 		s.mu.Lock()
-		s.sum.answered(a, late, took, status, err)
+		if gone {
+			s.sum.notSent(a)
+		} else {
+			s.sum.answered(a, late, took, status, err)
+		}
 		s.mu.Unlock()
 	}
 }

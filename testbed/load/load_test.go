@@ -82,21 +82,24 @@ func inBubble(t *testing.T, cfg Config, h http.HandlerFunc) Report {
 func checkSum(t *testing.T, r Report) {
 	t.Helper()
 	for _, s := range r.Streams {
-		var offered, failed, inSeries, failedInSeries uint64
+		var cells [5]uint64
 		for i, c := range s.Cells {
-			if c.Offered != c.Admitted+c.Refused+c.Failed() {
-				t.Errorf("%s phase %d: offered %d is not admitted %d + refused %d + failed %d",
-					s.Name, i, c.Offered, c.Admitted, c.Refused, c.Failed())
+			outcomes := [5]uint64{c.Offered, c.Admitted, c.Refused, c.Away, c.Failed()}
+			if c.Offered != c.Admitted+c.Refused+c.Away+c.Failed() {
+				t.Errorf("%s phase %d: offered is not the sum of admitted, refused, away and failed: %v", s.Name, i, outcomes)
 			}
-			offered += c.Offered
-			failed += c.Failed()
+			for k, n := range outcomes {
+				cells[k] += n
+			}
 		}
-		for i := range s.Offered {
-			inSeries += uint64(s.Offered[i])
-			failedInSeries += uint64(s.Failed[i])
+		var series [5]uint64
+		for k, bins := range [5][]uint32{s.Offered, s.Admitted, s.Refused, s.Away, s.Failed} {
+			for _, n := range bins {
+				series[k] += uint64(n)
+			}
 		}
-		if inSeries != offered || failedInSeries != failed {
-			t.Errorf("%s: the series say %d offered, %d failed; the cells %d, %d", s.Name, inSeries, failedInSeries, offered, failed)
+		if series != cells {
+			t.Errorf("%s: offered, admitted, refused, away, failed by the series %v, by the cells %v", s.Name, series, cells)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"time"
 )
 
@@ -15,19 +16,23 @@ type Report struct {
 type StreamReport struct {
 	Name  string `json:"name"`
 	Cells []Cell `json:"cells"`
-	// Offered and Failed count arrivals by bin of their intended time; Failed
-	// are those that met an error or overflowed, so nobody decided on them.
-	Offered []uint32 `json:"offered_series"`
-	Failed  []uint32 `json:"failed_series"`
+	// Arrivals by bin of their intended time: offered, and by outcome. Failed are
+	// those that met an error or overflowed, so nobody decided on them.
+	Offered  []uint32 `json:"offered_series"`
+	Admitted []uint32 `json:"admitted_series,omitempty"`
+	Refused  []uint32 `json:"refused_series,omitempty"`
+	Away     []uint32 `json:"away_series,omitempty"`
+	Failed   []uint32 `json:"failed_series"`
 }
 
 // Cell is one stream in one phase.
 type Cell struct {
 	Offered  uint64            `json:"offered"`
-	Admitted uint64            `json:"admitted"` // answered 2xx
-	Refused  uint64            `json:"refused"`  // answered 429
-	Overflow uint64            `json:"overflow"` // never sent: the queue was full
-	Late     uint64            `json:"late"`     // sent late; also counted by outcome
+	Admitted uint64            `json:"admitted"`       // answered 2xx
+	Refused  uint64            `json:"refused"`        // answered 429
+	Away     uint64            `json:"away,omitempty"` // the target did not run; see [Generator.Away]
+	Overflow uint64            `json:"overflow"`       // never sent: the queue was full
+	Late     uint64            `json:"late"`           // sent late; also counted by outcome
 	Errors   map[string]uint64 `json:"errors,omitempty"`
 	// From the intended start to the end of the response, by outcome.
 	AdmittedLatency Latency `json:"admitted_latency"`
@@ -62,10 +67,11 @@ func (h *Histogram) Latency() Latency {
 
 // tally counts what happens to one stream.
 type tally struct {
-	name              string
-	bin               time.Duration
-	cells             []cellTally
-	offeredIn, failed []uint32
+	name  string
+	bin   time.Duration
+	cells []cellTally
+	// series by bin of the intended time
+	offeredIn, admittedIn, refusedIn, awayIn, failed []uint32
 }
 
 type cellTally struct {
@@ -75,9 +81,9 @@ type cellTally struct {
 
 func newTally(name string, phases int, length, bin time.Duration) tally {
 	bins := int((length + bin - 1) / bin)
-	t := tally{
-		name: name, bin: bin, cells: make([]cellTally, phases),
-		offeredIn: make([]uint32, bins), failed: make([]uint32, bins),
+	t := tally{name: name, bin: bin, cells: make([]cellTally, phases)}
+	for _, s := range []*[]uint32{&t.offeredIn, &t.admittedIn, &t.refusedIn, &t.awayIn, &t.failed} {
+		*s = make([]uint32, bins)
 	}
 	for i := range t.cells {
 		t.cells[i].Errors = map[string]uint64{}
@@ -95,6 +101,11 @@ func (t *tally) overflow(a arrival) {
 	t.failed[a.at/t.bin]++
 }
 
+func (t *tally) notSent(a arrival) {
+	t.cells[a.phase].Away++
+	t.awayIn[a.at/t.bin]++
+}
+
 func (t *tally) answered(a arrival, late bool, took time.Duration, status int, err error) {
 	c := &t.cells[a.phase]
 	if late {
@@ -105,9 +116,11 @@ func (t *tally) answered(a arrival, late bool, took time.Duration, status int, e
 		t.failure(a, kindOf(err))
 	case status >= 200 && status < 300:
 		c.Admitted++
+		t.admittedIn[a.at/t.bin]++
 		c.admitted.Add(took)
 	case status == 429:
 		c.Refused++
+		t.refusedIn[a.at/t.bin]++
 		c.refused.Add(took)
 	default:
 		t.failure(a, kindOfStatus(status))
@@ -133,9 +146,12 @@ func kindOfStatus(status int) string {
 
 func (t *tally) report() StreamReport {
 	r := StreamReport{
-		Name:    t.name,
-		Offered: append([]uint32(nil), t.offeredIn...),
-		Failed:  append([]uint32(nil), t.failed...),
+		Name:     t.name,
+		Offered:  slices.Clone(t.offeredIn),
+		Admitted: slices.Clone(t.admittedIn),
+		Refused:  slices.Clone(t.refusedIn),
+		Away:     slices.Clone(t.awayIn),
+		Failed:   slices.Clone(t.failed),
 	}
 	for i := range t.cells {
 		c := t.cells[i].Cell

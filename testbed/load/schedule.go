@@ -33,9 +33,11 @@ type schedule struct {
 	rng     *rand.Rand
 	kind    Arrivals
 	ends    []time.Duration // end of each phase
-	rates   []float64       // requests/s in each phase
+	every   time.Duration   // length of each stretch; 0: the stretches are the phases
+	rates   []float64       // requests/s in each stretch
 	clients uint32
-	phase   int
+	phase   int     // of the last arrival
+	stretch int     // of the time reached
 	at      float64 // seconds since the start
 	first   bool
 }
@@ -45,6 +47,7 @@ func newSchedule(seed uint64, stream int, s Stream, ends []time.Duration) *sched
 		rng:     rand.New(rand.NewPCG(seed, uint64(stream)+1)),
 		kind:    s.Arrivals,
 		ends:    ends,
+		every:   s.Every,
 		rates:   s.Rates,
 		clients: s.Clients,
 		first:   true,
@@ -54,19 +57,31 @@ func newSchedule(seed uint64, stream int, s Stream, ends []time.Duration) *sched
 // next returns the next arrival; ok is false after the last phase.
 func (s *schedule) next() (a arrival, ok bool) {
 	hazard := s.gap()
-	for s.phase < len(s.ends) {
-		end, rate := s.ends[s.phase].Seconds(), s.rates[s.phase]
+	for s.stretch < len(s.rates) {
+		until := s.end(s.stretch)
+		end, rate := until.Seconds(), s.rates[s.stretch]
 		if room := rate * (end - s.at); room >= hazard {
 			s.at += hazard / rate
-			at := min(time.Duration(s.at*float64(time.Second)), s.ends[s.phase]-1)
+			at := min(time.Duration(s.at*float64(time.Second)), until-1)
+			for at >= s.ends[s.phase] {
+				s.phase++
+			}
 			return arrival{at: at, phase: s.phase, client: s.client()}, true
 		} else if room > 0 {
 			hazard -= room
 		}
 		s.at = end
-		s.phase++
+		s.stretch++
 	}
 	return arrival{}, false
+}
+
+// end is when a stretch of constant rate ends, no later than the last phase.
+func (s *schedule) end(stretch int) time.Duration {
+	if s.every == 0 {
+		return s.ends[stretch]
+	}
+	return min(time.Duration(stretch+1)*s.every, s.ends[len(s.ends)-1])
 }
 
 func (s *schedule) gap() float64 {
