@@ -35,6 +35,10 @@ func Monotonic() int64 {
 	return ts.Nano()
 }
 
+// MonotonicOf is the reading of [Monotonic] at an instant t of this process that
+// carries a monotonic reading of Go's.
+func MonotonicOf(t time.Time) int64 { return Monotonic() - int64(time.Since(t)) }
+
 // bodyMax is the most of a response body that is read, in bytes.
 const bodyMax = 1 << 20
 

@@ -144,8 +144,43 @@ func (o *Origin) enterLocked(name string) {
 	o.phases = append(o.phases, phase{name: name, arrivals: make([]uint64, len(o.cfg.Classes))})
 }
 
+// EndlessSuffix ends the path of a request whose answer never ends by itself: a
+// byte now and then until the client has gone.
+const EndlessSuffix = "/endless"
+
+const endlessEvery = 250 * time.Millisecond
+
 // ServeHTTP records the arrival and answers 200.
 func (o *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.record(r)
+	w.Header().Set("Content-Type", "text/plain")
+	if strings.HasSuffix(r.URL.Path, EndlessSuffix) {
+		endless(w, r)
+		return
+	}
+	_, _ = w.Write([]byte("ok\n")) // a client that has gone arrived all the same
+}
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	ticker := time.NewTicker(endlessEvery)
+	defer ticker.Stop()
+	out := http.NewResponseController(w)
+	for {
+		if _, err := w.Write([]byte(".")); err != nil {
+			return
+		}
+		if err := out.Flush(); err != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (o *Origin) record(r *http.Request) {
 	segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	sent, err := strconv.ParseInt(r.Header.Get(load.StampHeader), 10, 64)
 	if err != nil {
@@ -155,8 +190,6 @@ func (o *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Read inside the lock, so that instants are in order.
 	o.recordLocked(load.Monotonic(), segment, sent)
 	o.mu.Unlock()
-	w.Header().Set("Content-Type", "text/plain")
-	_, _ = w.Write([]byte("ok\n")) // a client that has gone arrived all the same
 }
 
 func (o *Origin) recordLocked(at int64, segment string, sent int64) {

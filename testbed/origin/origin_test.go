@@ -168,6 +168,79 @@ func TestAClaimIsKeptOrBrokenByOneRequest(t *testing.T) {
 	}
 }
 
+func TestALimitThatChangesJudgesEachWindowByItsOwn(t *testing.T) {
+	o, err := New(Config{Windows: []time.Duration{time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		get(t, o, "/", 0)
+	}
+	now := load.Monotonic()
+	for _, c := range []struct {
+		first, then int64
+		kept        bool
+	}{{1000, 0, true}, {0, 1000, false}} {
+		claim := Claim{Limit: c.first, Burst: time.Second, Changes: []Change{{At: now, Limit: c.then}}, Over: 5}
+		j, err := o.Judge(claim)
+		if err != nil || j.Bound.OK() != c.kept || len(j.Bound.Over) > 0 == c.kept {
+			t.Errorf("%d/s until all had come, then %d/s: %+v (%v)", c.first, c.then, j.Bound, err)
+		}
+	}
+	for _, claim := range []Claim{{Changes: []Change{{At: 2}, {At: 1}}}, {Changes: []Change{{Limit: -1}}}, {Over: -1}} {
+		if _, err := o.Judge(claim); err == nil {
+			t.Errorf("%+v is judged by", claim)
+		}
+	}
+}
+
+func TestArrivalsAreBinnedFromAnyInstant(t *testing.T) {
+	o, err := New(Config{Classes: []string{"gold"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get(t, o, "/gold", 0)
+	start := load.Monotonic()
+	for range 4 {
+		get(t, o, "/gold", 0)
+	}
+	get(t, o, "/x", 0)
+	if got := fmt.Sprint(o.Arrivals(start, time.Hour, 1)); got != "[[4] [1]]" {
+		t.Errorf("%s since the first, want 4 of gold and another", got)
+	}
+	if got := fmt.Sprint(o.Arrivals(start-int64(2*time.Hour), time.Hour, 2)); got != "[[0 1] [0 0]]" {
+		t.Errorf("%s in the two hours before, want the first one", got)
+	}
+}
+
+func TestAnEndlessAnswerGoesOnUntilItsClientLeaves(t *testing.T) {
+	o, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.ServeHTTP(w, r)
+		close(left)
+	}))
+	defer srv.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/gold"+EndlessSuffix, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(io.LimitReader(resp.Body, 2)); len(b) != 2 || err != nil {
+		t.Errorf("%q, %v: want it to go on", b, err)
+	}
+	cancel()
+	<-left
+	_ = resp.Body.Close()
+}
+
 func TestThePeaksAreThoseOfTheBoundChecker(t *testing.T) {
 	o, err := New(Config{Windows: []time.Duration{50 * time.Microsecond, time.Millisecond, time.Second}})
 	if err != nil {

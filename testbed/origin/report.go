@@ -60,10 +60,47 @@ func (o *Origin) Report() Report {
 // Claim is a bound to judge the arrivals by: in any window of w at most
 // Limit*(w+Spread+Burst) requests and Slots more.
 type Claim struct {
-	Limit  int64         `json:"limit"` // requests/s
-	Burst  time.Duration `json:"burst_ns"`
-	Slots  int64         `json:"slots"`
-	Spread time.Duration `json:"spread_ns"`
+	Limit int64 `json:"limit"` // requests/s
+	// Changes of the limit, by rising time.
+	Changes []Change      `json:"changes,omitempty"`
+	Burst   time.Duration `json:"burst_ns"`
+	Slots   int64         `json:"slots"`
+	Spread  time.Duration `json:"spread_ns"`
+	// Over is how many broken stretches of each window length to list.
+	Over int `json:"over,omitempty"`
+}
+
+// Change is a limit in requests/s that binds from an instant on.
+type Change struct {
+	At    int64 `json:"at"` // ns of [load.Monotonic]
+	Limit int64 `json:"limit"`
+}
+
+// overMax and changesMax bound what a claim may ask for.
+const (
+	overMax    = 1000
+	changesMax = 1000
+)
+
+func (c *Claim) config(windows []time.Duration) (bound.Config, error) {
+	b := bound.Config{
+		Limit: allocator.Rate(c.Limit) * allocator.Unit, Burst: c.Burst, Slots: c.Slots, Spread: c.Spread,
+		Windows: windows, Over: c.Over,
+	}
+	if c.Over < 0 || c.Over > overMax || len(c.Changes) > changesMax {
+		return b, fmt.Errorf("origin: at most %d broken stretches and %d changes", overMax, changesMax)
+	}
+	limits := []int64{c.Limit}
+	for _, ch := range c.Changes {
+		limits = append(limits, ch.Limit)
+		b.Changes = append(b.Changes, bound.Change{At: ch.At, Limit: allocator.Rate(ch.Limit) * allocator.Unit})
+	}
+	for _, l := range limits {
+		if l < 0 || l > limitMax {
+			return b, fmt.Errorf("origin: limit %d is outside 0..%d", l, limitMax)
+		}
+	}
+	return b, nil
 }
 
 // Judgement is about the logged arrivals whose transit was at most the spread.
@@ -82,12 +119,11 @@ func (o *Origin) Judge(c Claim) (Judgement, error) {
 	log, phases, windows := o.log, len(o.phases), o.cfg.Windows // the log only grows
 	o.mu.Unlock()
 	j := Judgement{Claim: c, Slower: make([]uint64, phases)}
-	if c.Limit < 0 || c.Limit > limitMax {
-		return j, fmt.Errorf("origin: limit %d is outside 0..%d", c.Limit, limitMax)
+	config, err := c.config(windows)
+	if err != nil {
+		return j, err
 	}
-	checker, err := bound.New(bound.Config{
-		Limit: allocator.Rate(c.Limit) * allocator.Unit, Burst: c.Burst, Slots: c.Slots, Spread: c.Spread, Windows: windows,
-	})
+	checker, err := bound.New(config)
 	if err != nil {
 		return j, fmt.Errorf("origin: %w", err)
 	}
@@ -107,6 +143,28 @@ func (o *Origin) Judge(c Claim) (Judgement, error) {
 	}
 	j.Bound = checker.Report()
 	return j, nil
+}
+
+// Arrivals counts the logged arrivals by class and bin of time since the instant
+// start (ns of [load.Monotonic]); those outside of the bins are left out. The last
+// class is "other".
+func (o *Origin) Arrivals(start int64, bin time.Duration, bins int) [][]uint32 {
+	o.mu.Lock()
+	log, classes := o.log, len(o.cfg.Classes) // the log only grows
+	o.mu.Unlock()
+	all := make([][]uint32, classes)
+	for k := range all {
+		all[k] = make([]uint32, bins)
+	}
+	for _, e := range log {
+		if e.at < start {
+			continue
+		}
+		if i := (e.at - start) / int64(bin); i < int64(bins) {
+			all[e.class][i]++
+		}
+	}
+	return all
 }
 
 func peaksOf(p *peaks, phase, windows int) []int {
