@@ -8,35 +8,35 @@ package config
 // any, is a [Faults] with everything that is wrong.
 func ParseChange(name string, data []byte, roster []Node) (*Config, error) {
 	c, r := Default(), newReport(name)
-	decodeFile(r, name, data, c)
-	if !r.bad[""] {
+	r.Decode(name, data, c)
+	if !r.Bad("") {
 		k := &checker{r, c, false}
 		k.change(roster)
 	}
-	if len(r.faults) > 0 {
-		return nil, r.sorted()
+	if !r.OK() {
+		return nil, r.Faults()
 	}
 	return c, nil
 }
 
 func (k *checker) change(roster []Node) {
 	k.c.Listeners = nil // each node's own
-	if k.given("cluster.name") {
+	if k.Given("cluster.name") {
 		k.name("cluster.name", k.c.Cluster.Name)
 	}
-	if !k.given("nodes") && !k.given("budgets") && len(k.faults) == 0 {
-		k.unreadable(k.main, "", "changes nothing: it has neither nodes nor budgets", "write the whole list of budgets, of nodes, or both, as in the output of subak config example")
+	if !k.Given("nodes") && !k.Given("budgets") && k.OK() {
+		k.Unreadable(k.Place(""), "", "changes nothing: it has neither nodes nor budgets", "write the whole list of budgets, of nodes, or both, as in the output of subak config example")
 		return
 	}
-	if k.given("nodes") {
+	if k.Given("nodes") {
 		k.nodes()
 	} else {
 		k.c.Nodes = roster
 	}
-	if k.given("budgets") {
+	if k.Given("budgets") {
 		k.budgets()
 	}
-	if len(k.faults) == 0 {
+	if k.OK() {
 		k.specs()
 	}
 }

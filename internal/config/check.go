@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"subak/internal/strict"
 )
 
 // Bounds on the constants, from the design of the protocol.
@@ -24,12 +26,12 @@ const (
 
 // checker judges a decoded configuration as a whole.
 type checker struct {
-	*report
+	*strict.Report
 	c    *Config
 	self bool // node.name is required
 }
 
-func check(r *report, c *Config, self bool) {
+func check(r *strict.Report, c *Config, self bool) {
 	k := &checker{r, c, self}
 	k.cluster()
 	k.nodes()
@@ -40,10 +42,10 @@ func check(r *report, c *Config, self bool) {
 	k.budgets()
 	k.listeners()
 	k.ports()
-	if len(r.faults) == 0 {
+	if r.OK() {
 		k.specs()
 	}
-	if len(r.faults) == 0 {
+	if r.OK() {
 		k.warn()
 	}
 }
@@ -53,7 +55,7 @@ func check(r *report, c *Config, self bool) {
 func (k *checker) specs() {
 	refuse := func(path string, err error) {
 		if err != nil {
-			k.fault(path, err.Error(), "change what it names")
+			k.Fault(path, err.Error(), "change what it names")
 		}
 	}
 	for i, spec := range k.c.Specs() {
@@ -70,7 +72,7 @@ func (k *checker) name(path, name string) bool {
 	what := ""
 	switch {
 	case name == "":
-		k.fault(path, "is missing", "write a name of letters, digits, dots, dashes and underscores")
+		k.Fault(path, "is missing", "write a name of letters, digits, dots, dashes and underscores")
 		return false
 	case len(name) > nameBytes:
 		what = fmt.Sprintf("is longer than %d bytes", nameBytes)
@@ -78,7 +80,7 @@ func (k *checker) name(path, name string) bool {
 		what = fmt.Sprintf("%q has characters that names do not take", name)
 	}
 	if what != "" {
-		k.fault(path, what, "use letters, digits, dots, dashes and underscores, a letter or digit first")
+		k.Fault(path, what, "use letters, digits, dots, dashes and underscores, a letter or digit first")
 	}
 	return what == ""
 }
@@ -100,7 +102,7 @@ func (k *checker) unique(list string, n int, name func(i int) string) {
 	for i := range n {
 		at, who := fmt.Sprintf("%s[%d].name", list, i), name(i)
 		if j, again := first[who]; again {
-			k.fault(at, fmt.Sprintf("%q is the name of %s[%d] too (line %d)", who, list, j, k.place(fmt.Sprintf("%s[%d].name", list, j)).line), "give each its own name")
+			k.Fault(at, fmt.Sprintf("%q is the name of %s[%d] too (line %d)", who, list, j, k.Place(fmt.Sprintf("%s[%d].name", list, j)).Line), "give each its own name")
 		} else if k.name(at, who) {
 			first[who] = i
 		}
@@ -109,14 +111,14 @@ func (k *checker) unique(list string, n int, name func(i int) string) {
 
 func (k *checker) cluster() {
 	k.name("cluster.name", k.c.Cluster.Name)
-	if k.bad["nodes"] || len(k.c.Nodes) == 0 {
+	if k.Bad("nodes") || len(k.c.Nodes) == 0 {
 		return
 	}
 	switch single := k.c.Cluster.Single; {
 	case len(k.c.Nodes) == 1 && !single:
-		k.fault("nodes", "lists one node only", "list the others, or say cluster.single: true to let one node spend the whole budget")
+		k.Fault("nodes", "lists one node only", "list the others, or say cluster.single: true to let one node spend the whole budget")
 	case len(k.c.Nodes) > 1 && single:
-		k.fault("cluster.single", fmt.Sprintf("is true, but nodes lists %d nodes", len(k.c.Nodes)), "remove it, or all nodes but one")
+		k.Fault("cluster.single", fmt.Sprintf("is true, but nodes lists %d nodes", len(k.c.Nodes)), "remove it, or all nodes but one")
 	}
 }
 
@@ -124,15 +126,15 @@ func (k *checker) nodes() {
 	nodes := k.c.Nodes
 	switch {
 	case len(nodes) == 0:
-		k.fault("nodes", "lists no node", "list every node of the cluster as {name: ..., weight: ...}")
+		k.Fault("nodes", "lists no node", "list every node of the cluster as {name: ..., weight: ...}")
 	case len(nodes) > maxNodes:
-		k.fault("nodes", fmt.Sprintf("lists more than %d nodes", maxNodes), "list fewer")
+		k.Fault("nodes", fmt.Sprintf("lists more than %d nodes", maxNodes), "list fewer")
 		return
 	}
 	k.unique("nodes", len(nodes), func(i int) string { return nodes[i].Name })
 	for i := range nodes {
 		if w := nodes[i].Weight; w <= 0 || w > maxWeight {
-			k.fault(fmt.Sprintf("nodes[%d].weight", i), fmt.Sprintf("%d is not between 1 and 1,000,000,000", w), "write a whole number from 1; remove a node that shall have nothing")
+			k.Fault(fmt.Sprintf("nodes[%d].weight", i), fmt.Sprintf("%d is not between 1 and 1,000,000,000", w), "write a whole number from 1; remove a node that shall have nothing")
 		}
 	}
 }
@@ -150,7 +152,7 @@ func (k *checker) node() {
 	name := k.c.Node.Name
 	switch {
 	case name == "" && k.self:
-		k.fault("node.name", "is missing", "say which of nodes this process is: --node NAME, SUBAK_NODE=NAME or node.name in the file")
+		k.Fault("node.name", "is missing", "say which of nodes this process is: --node NAME, SUBAK_NODE=NAME or node.name in the file")
 	case name != "" && len(k.c.Nodes) > 0:
 		k.known("node.name", "node", name, k.c.nodeNames())
 	}
@@ -164,9 +166,9 @@ func (k *checker) known(path, what, name string, names []string) bool {
 		}
 	}
 	if name == "" {
-		k.fault(path, "is missing", suggestion("", names))
+		k.Fault(path, "is missing", strict.Suggestion("", names))
 	} else {
-		k.fault(path, fmt.Sprintf("there is no %s %q", what, name), suggestion(name, names))
+		k.Fault(path, fmt.Sprintf("there is no %s %q", what, name), strict.Suggestion(name, names))
 	}
 	return false
 }
@@ -180,26 +182,26 @@ func (k *checker) gossip() {
 		k.hostPort(fmt.Sprintf("gossip.seeds[%d]", i), s)
 	}
 	if len(g.Seeds) == 0 && len(k.c.Nodes) > 1 {
-		k.fault("gossip.seeds", "are missing: a node without seeds cannot come back after a cut", "list host:port of two or three nodes")
+		k.Fault("gossip.seeds", "are missing: a node without seeds cannot come back after a cut", "list host:port of two or three nodes")
 	}
 	if len(g.Keys) > 0 && g.KeyFile != "" {
-		k.fault("gossip.key_file", "is given beside keys", "keep one of the two")
+		k.Fault("gossip.key_file", "is given beside keys", "keep one of the two")
 	}
 	for i, key := range g.Keys {
 		if _, err := decodeKey(key); err != nil {
-			k.fault(fmt.Sprintf("gossip.keys[%d]", i), err.Error(), "write the output of subak keygen")
+			k.Fault(fmt.Sprintf("gossip.keys[%d]", i), err.Error(), "write the output of subak keygen")
 		}
 	}
 	if g.Tick < minTick || g.Tick > maxTick {
-		k.fault("gossip.tick", fmt.Sprintf("%v is not between %v and %v", g.Tick, minTick, maxTick), "write 200ms")
+		k.Fault("gossip.tick", fmt.Sprintf("%v is not between %v and %v", g.Tick, minTick, maxTick), "write 200ms")
 	}
-	if k.bad["gossip.tick"] {
+	if k.Bad("gossip.tick") {
 		return
 	}
 	if g.Term < 4*g.Tick {
-		k.fault("gossip.term", fmt.Sprintf("%v is less than 4 ticks of %v: a few lost packets would end every loan", g.Term, g.Tick), fmt.Sprintf("write at least %v; 3s is usual", 4*g.Tick))
+		k.Fault("gossip.term", fmt.Sprintf("%v is less than 4 ticks of %v: a few lost packets would end every loan", g.Term, g.Tick), fmt.Sprintf("write at least %v; 3s is usual", 4*g.Tick))
 	} else if g.Term > maxTerm {
-		k.fault("gossip.term", fmt.Sprintf("%v is more than %v", g.Term, maxTerm), "write 3s")
+		k.Fault("gossip.term", fmt.Sprintf("%v is more than %v", g.Term, maxTerm), "write 3s")
 	}
 }
 
@@ -209,9 +211,9 @@ func (k *checker) hostPort(path, s string) {
 	n, bad := strconv.ParseUint(port, 10, 16)
 	switch {
 	case err != nil && !strings.Contains(s, ":") && s != "":
-		k.fault(path, fmt.Sprintf("%q has no port", s), fmt.Sprintf("write %s:7946", s))
+		k.Fault(path, fmt.Sprintf("%q has no port", s), fmt.Sprintf("write %s:7946", s))
 	case err != nil || host == "" || bad != nil || n == 0:
-		k.fault(path, fmt.Sprintf("%q is no host:port", s), "write a name or IP and a port, such as ams.example:7946 or [2001:db8::1]:7946")
+		k.Fault(path, fmt.Sprintf("%q is no host:port", s), "write a name or IP and a port, such as ams.example:7946 or [2001:db8::1]:7946")
 	}
 }
 
@@ -230,25 +232,25 @@ func decodeKey(text string) ([]byte, error) {
 func (k *checker) protocol() {
 	p, g := &k.c.Protocol, &k.c.Gossip
 	if p.Drift < 0 || p.Drift > Whole/10 {
-		k.fault("protocol.drift", fmt.Sprintf("%v is not between 0%% and 10%%", p.Drift), "write 0.1%")
+		k.Fault("protocol.drift", fmt.Sprintf("%v is not between 0%% and 10%%", p.Drift), "write 0.1%")
 	}
 	least := leastEps(p.Drift)
 	switch {
-	case k.bad["protocol.drift"]:
+	case k.Bad("protocol.drift"):
 	case p.Eps < least:
-		k.fault("protocol.eps", fmt.Sprintf("%v is too small for clocks that drift by %v: both ends of a loan could hold it at once", p.Eps, p.Drift), fmt.Sprintf("write at least %v", least))
+		k.Fault("protocol.eps", fmt.Sprintf("%v is too small for clocks that drift by %v: both ends of a loan could hold it at once", p.Eps, p.Drift), fmt.Sprintf("write at least %v", least))
 	case p.Eps > Whole/2:
-		k.fault("protocol.eps", fmt.Sprintf("%v is above 50%%", p.Eps), "write 1%")
+		k.Fault("protocol.eps", fmt.Sprintf("%v is above 50%%", p.Eps), "write 1%")
 	}
-	termOK := !k.bad["gossip.term"] && !k.bad["gossip.tick"]
+	termOK := !k.Bad("gossip.term") && !k.Bad("gossip.tick")
 	switch {
 	case p.Guard < minGuard:
-		k.fault("protocol.guard", fmt.Sprintf("%v does not cover the 10ms grain of clocks and a late timer", p.Guard), fmt.Sprintf("write at least %v; 25ms is usual", minGuard))
+		k.Fault("protocol.guard", fmt.Sprintf("%v does not cover the 10ms grain of clocks and a late timer", p.Guard), fmt.Sprintf("write at least %v; 25ms is usual", minGuard))
 	case termOK && p.Guard > g.Term/4:
-		k.fault("protocol.guard", fmt.Sprintf("%v is more than a quarter of the term %v", p.Guard, g.Term), "write 25ms")
+		k.Fault("protocol.guard", fmt.Sprintf("%v is more than a quarter of the term %v", p.Guard, g.Term), "write 25ms")
 	}
 	if termOK && p.Live != 0 && p.Live < 3*g.Tick {
-		k.fault("protocol.live", fmt.Sprintf("%v is less than 3 ticks of %v", p.Live, g.Tick), fmt.Sprintf("remove it (it is then the term, %v) or write at least %v", g.Term, 3*g.Tick))
+		k.Fault("protocol.live", fmt.Sprintf("%v is less than 3 ticks of %v", p.Live, g.Tick), fmt.Sprintf("remove it (it is then the term, %v) or write at least %v", g.Term, 3*g.Tick))
 	}
 }
 
@@ -262,7 +264,7 @@ func leastEps(drift Percent) Percent {
 func (k *checker) admin() {
 	a := &k.c.Admin
 	if !a.Listen.Loopback() && a.TokenFile == "" && !a.Insecure {
-		k.fault("admin.listen", fmt.Sprintf("%s is open to the network without a token", a.Listen), "set admin.token_file, or listen on 127.0.0.1:7947 or unix:/run/subak.sock")
+		k.Fault("admin.listen", fmt.Sprintf("%s is open to the network without a token", a.Listen), "set admin.token_file, or listen on 127.0.0.1:7947 or unix:/run/subak.sock")
 	}
 }
 
@@ -274,7 +276,7 @@ func (k *checker) ports() {
 			return
 		}
 		if other, taken := first[address]; taken {
-			k.fault(path, fmt.Sprintf("%s is the address of %s too", address, other), "give each its own port")
+			k.Fault(path, fmt.Sprintf("%s is the address of %s too", address, other), "give each its own port")
 			return
 		}
 		first[address] = path

@@ -20,9 +20,9 @@ func (k *checker) budgets() {
 	budgets := k.c.Budgets
 	switch {
 	case len(budgets) == 0:
-		k.fault("budgets", "lists no budget", "write at least one with name, limit and classes; see subak config example")
+		k.Fault("budgets", "lists no budget", "write at least one with name, limit and classes; see subak config example")
 	case len(budgets) > maxBudgets:
-		k.fault("budgets", fmt.Sprintf("lists more than %d budgets", maxBudgets), "list fewer")
+		k.Fault("budgets", fmt.Sprintf("lists more than %d budgets", maxBudgets), "list fewer")
 		return
 	}
 	k.unique("budgets", len(budgets), func(i int) string { return budgets[i].Name })
@@ -34,16 +34,16 @@ func (k *checker) budgets() {
 func (k *checker) budget(path string, b *Budget) {
 	limit := path + ".limit"
 	switch {
-	case !k.given(limit):
-		k.fault(limit, "is missing", "write what all nodes together may admit, such as 20000/s or 5MB/s")
+	case !k.Given(limit):
+		k.Fault(limit, "is missing", "write what all nodes together may admit, such as 20000/s or 5MB/s")
 	case b.Limit.Rate == 0:
-		k.fault(limit, "is 0: nothing would ever be admitted", "write a rate above 0")
+		k.Fault(limit, "is 0: nothing would ever be admitted", "write a rate above 0")
 	}
 	if b.Burst < minBurst || b.Burst > maxBurst {
-		k.fault(path+".burst", fmt.Sprintf("%v is not between %v and %v", b.Burst, minBurst, maxBurst), "write 1s")
+		k.Fault(path+".burst", fmt.Sprintf("%v is not between %v and %v", b.Burst, minBurst, maxBurst), "write 1s")
 	}
 	if b.Insurance < 0 || b.Insurance > maxInsurance {
-		k.fault(path+".insurance", fmt.Sprintf("%v is not between 0%% and %v", b.Insurance, maxInsurance), "write 0% for none")
+		k.Fault(path+".insurance", fmt.Sprintf("%v is not between 0%% and %v", b.Insurance, maxInsurance), "write 0% for none")
 	}
 	k.classes(path, b)
 	k.cells(path, b)
@@ -52,7 +52,7 @@ func (k *checker) budget(path string, b *Budget) {
 func (k *checker) classes(path string, b *Budget) {
 	list := path + ".classes"
 	if n := len(b.Classes); n < minClasses || n > maxClasses {
-		k.fault(list, fmt.Sprintf("lists %d classes where a budget needs %d to %d", n, minClasses, maxClasses), "list them as {name: ..., reserve: ...}, highest priority first")
+		k.Fault(list, fmt.Sprintf("lists %d classes where a budget needs %d to %d", n, minClasses, maxClasses), "list them as {name: ..., reserve: ...}, highest priority first")
 		return
 	}
 	k.unique(list, len(b.Classes), func(i int) string { return b.Classes[i].Name })
@@ -68,7 +68,7 @@ func (k *checker) class(path string, b *Budget, i int) {
 	class := &b.Classes[i]
 	percent := func(field string, p Percent, unlimited bool) {
 		if p > Whole && !unlimited || p < 0 && !unlimited {
-			k.fault(path+"."+field, fmt.Sprintf("%v is not between 0%% and 100%%", p), "write 100% for all of it")
+			k.Fault(path+"."+field, fmt.Sprintf("%v is not between 0%% and 100%%", p), "write 100% for all of it")
 		}
 	}
 	percent("lend", class.Lend, false)
@@ -81,7 +81,7 @@ func (k *checker) class(path string, b *Budget, i int) {
 	case class.Level1 == "":
 		class.Level1 = MaxMin
 	case class.Level1 == MaxMin && mixed:
-		k.fault(path+".level1", "maxmin with mode paper and three classes or more (insurance counts as one) lets nodes gain by overstating their demand", "write proportional, or mode: pool-first")
+		k.Fault(path+".level1", "maxmin with mode paper and three classes or more (insurance counts as one) lets nodes gain by overstating their demand", "write proportional, or mode: pool-first")
 	}
 }
 
@@ -100,29 +100,29 @@ func (b *Budget) maxMinUnfit() bool {
 func (k *checker) reservations(path string, b *Budget) {
 	var percents Percent
 	var rates allocator.Rate
-	limited, readable := !k.bad[path+".limit"], true
+	limited, readable := !k.Bad(path+".limit"), true
 	for i := range b.Classes {
 		at := fmt.Sprintf("%s.classes[%d].reserve", path, i)
 		r := &b.Classes[i].Reserve
 		first := &b.Classes[0].Reserve
 		switch {
-		case !k.given(at):
-			k.fault(at, "is missing", "write its part of the limit, such as 60% or 12000/s; 0% to live on what others leave")
-		case r.IsRate != first.IsRate && !k.bad[at]:
-			k.fault(at, "mixes a rate with percentages", "write all reservations of a budget as percentages, or all as rates")
+		case !k.Given(at):
+			k.Fault(at, "is missing", "write its part of the limit, such as 60% or 12000/s; 0% to live on what others leave")
+		case r.IsRate != first.IsRate && !k.Bad(at):
+			k.Fault(at, "mixes a rate with percentages", "write all reservations of a budget as percentages, or all as rates")
 		case r.IsRate && r.Amount.Unit != b.Limit.Unit && limited:
-			k.fault(at, fmt.Sprintf("%v is not in the limit's unit, %s", r.Amount, b.Limit.Unit), "write it in the same unit, or as a percentage")
+			k.Fault(at, fmt.Sprintf("%v is not in the limit's unit, %s", r.Amount, b.Limit.Unit), "write it in the same unit, or as a percentage")
 		}
-		readable = readable && !k.bad[at]
+		readable = readable && !k.Bad(at)
 		percents += r.Percent
 		rates = min(rates+r.Amount.Rate, MaxRate+1) // no limit is above MaxRate
 	}
 	switch {
 	case !readable:
 	case !b.Classes[0].Reserve.IsRate && percents != Whole:
-		k.fault(path+".classes", fmt.Sprintf("the reservations add up to %v", percents), fmt.Sprintf("change them by %s so that they add up to 100%%", off(int64(percents), int64(Whole), 4, "%")))
+		k.Fault(path+".classes", fmt.Sprintf("the reservations add up to %v", percents), fmt.Sprintf("change them by %s so that they add up to 100%%", off(int64(percents), int64(Whole), 4, "%")))
 	case b.Classes[0].Reserve.IsRate && rates != b.Limit.Rate && limited:
-		k.fault(path+".classes", fmt.Sprintf("the reservations add up to %v", Amount{rates, b.Limit.Unit}), fmt.Sprintf("make them add up to the limit, %v", b.Limit))
+		k.Fault(path+".classes", fmt.Sprintf("the reservations add up to %v", Amount{rates, b.Limit.Unit}), fmt.Sprintf("make them add up to the limit, %v", b.Limit))
 	}
 }
 
@@ -154,39 +154,39 @@ func (k *checker) cells(path string, b *Budget) {
 		}
 		who := [2]string{cell.Node, cell.Class}
 		if j, again := first[who]; again {
-			k.fault(at, fmt.Sprintf("class %s on node %s is bounded twice, also by cells[%d]", cell.Class, cell.Node, j), "put floor and cap into one entry")
+			k.Fault(at, fmt.Sprintf("class %s on node %s is bounded twice, also by cells[%d]", cell.Class, cell.Node, j), "put floor and cap into one entry")
 			continue
 		}
 		first[who] = i
 		k.cell(at, b, cell)
-		if cell.Floor != nil && !k.bad[at+".floor"] {
+		if cell.Floor != nil && !k.Bad(at+".floor") {
 			floors[cell.Class] = min(floors[cell.Class]+cell.Floor.Rate, MaxRate)
 		}
 	}
 	reservations, ok := b.reservations()
-	if !ok || k.bad[path+".classes"] || k.bad[path+".limit"] {
+	if !ok || k.Bad(path+".classes") || k.Bad(path+".limit") {
 		return
 	}
 	for i := range b.Classes {
 		if sum := floors[b.Classes[i].Name]; sum > reservations[i] {
-			k.fault(path+".cells", fmt.Sprintf("the floors of class %s add up to %v, above its reservation of %v", b.Classes[i].Name, Amount{sum, b.Limit.Unit}, Amount{reservations[i], b.Limit.Unit}), "lower the floors or reserve more")
+			k.Fault(path+".cells", fmt.Sprintf("the floors of class %s add up to %v, above its reservation of %v", b.Classes[i].Name, Amount{sum, b.Limit.Unit}, Amount{reservations[i], b.Limit.Unit}), "lower the floors or reserve more")
 		}
 	}
 }
 
 func (k *checker) cell(path string, b *Budget, cell *Cell) {
 	unit := func(field string, a *Amount) {
-		if a != nil && a.Unit != b.Limit.Unit && !k.bad[path+"."+field] && b.Limit.Unit != "" {
-			k.fault(path+"."+field, fmt.Sprintf("%v is not in the limit's unit, %s", *a, b.Limit.Unit), "write it in the same unit")
+		if a != nil && a.Unit != b.Limit.Unit && !k.Bad(path+"."+field) && b.Limit.Unit != "" {
+			k.Fault(path+"."+field, fmt.Sprintf("%v is not in the limit's unit, %s", *a, b.Limit.Unit), "write it in the same unit")
 		}
 	}
 	unit("floor", cell.Floor)
 	unit("cap", cell.Cap)
 	switch {
-	case !k.given(path+".floor") && !k.given(path+".cap"):
-		k.fault(path, "bounds nothing", "write floor, cap or both, or remove the entry")
-	case cell.Floor != nil && cell.Cap != nil && cell.Floor.Rate > cell.Cap.Rate && !k.bad[path+".floor"]:
-		k.fault(path+".cap", fmt.Sprintf("%v is below the floor %v", *cell.Cap, *cell.Floor), "write a cap of at least the floor")
+	case !k.Given(path+".floor") && !k.Given(path+".cap"):
+		k.Fault(path, "bounds nothing", "write floor, cap or both, or remove the entry")
+	case cell.Floor != nil && cell.Cap != nil && cell.Floor.Rate > cell.Cap.Rate && !k.Bad(path+".floor"):
+		k.Fault(path+".cap", fmt.Sprintf("%v is below the floor %v", *cell.Cap, *cell.Floor), "write a cap of at least the floor")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"subak/internal/strict"
 )
 
 const (
@@ -28,21 +30,21 @@ func (k *checker) listeners() {
 }
 
 func (k *checker) listener(path string, l *Listener) {
-	if !k.given(path + ".listen") {
-		k.fault(path+".listen", "is missing", "write an IP address and a port, such as 0.0.0.0:8080")
+	if !k.Given(path + ".listen") {
+		k.Fault(path+".listen", "is missing", "write an IP address and a port, such as 0.0.0.0:8080")
 	}
 	if l.TrustedHops < 0 || l.TrustedHops > maxHops {
-		k.fault(path+".trusted_hops", fmt.Sprintf("%d is not between 0 and %d", l.TrustedHops, maxHops), "write how many of your own proxies stand in front")
+		k.Fault(path+".trusted_hops", fmt.Sprintf("%d is not between 0 and %d", l.TrustedHops, maxHops), "write how many of your own proxies stand in front")
 	}
 	for i := range l.Backends {
 		k.backend(fmt.Sprintf("%s.backends[%d]", path, i), &l.Backends[i])
 	}
 	k.masked(path+".trusted_peers", l.TrustedPeers)
 	if l.RetryJitter < 0 || l.RetryJitter > maxJitter {
-		k.fault(path+".retry_jitter", fmt.Sprintf("%v is not between 0s and %v", l.RetryJitter, maxJitter), "write 0s for none, or a few seconds")
+		k.Fault(path+".retry_jitter", fmt.Sprintf("%v is not between 0s and %v", l.RetryJitter, maxJitter), "write 0s for none, or a few seconds")
 	}
 	if l.ResponseTimeout <= 0 || l.ResponseTimeout > maxResponse {
-		k.fault(path+".response_timeout", fmt.Sprintf("%v is not between 1ns and %v", l.ResponseTimeout, maxResponse), "write 60s")
+		k.Fault(path+".response_timeout", fmt.Sprintf("%v is not between 1ns and %v", l.ResponseTimeout, maxResponse), "write 60s")
 	}
 	k.checkDoor(path, l)
 	k.unknown(path, l)
@@ -55,41 +57,41 @@ func (k *checker) backend(path string, b *Backend) {
 	u, err := url.Parse(b.URL)
 	switch {
 	case b.URL == "":
-		k.fault(path+".url", "is missing", "write http://HOST:PORT or https://HOST:PORT")
+		k.Fault(path+".url", "is missing", "write http://HOST:PORT or https://HOST:PORT")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c" || u.Hostname() == "":
-		k.fault(path+".url", fmt.Sprintf("%q is no HTTP URL", b.URL), "write http://HOST:PORT or https://HOST:PORT")
+		k.Fault(path+".url", fmt.Sprintf("%q is no HTTP URL", b.URL), "write http://HOST:PORT or https://HOST:PORT")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/":
-		k.fault(path+".url", "has more than scheme, host and port", fmt.Sprintf("write %s://%s", u.Scheme, u.Host))
+		k.Fault(path+".url", "has more than scheme, host and port", fmt.Sprintf("write %s://%s", u.Scheme, u.Host))
 	}
 	if b.Weight <= 0 || b.Weight > maxBackendWeight {
-		k.fault(path+".weight", fmt.Sprintf("%d is not between 1 and 1,000,000", b.Weight), "write a whole number from 1; remove a backend that shall get nothing")
+		k.Fault(path+".weight", fmt.Sprintf("%d is not between 1 and 1,000,000", b.Weight), "write a whole number from 1; remove a backend that shall get nothing")
 	}
 }
 
 // checkDoor settles whether checks are answered, which by default they are when
 // the listener has nothing else to do.
 func (k *checker) checkDoor(path string, l *Listener) {
-	if len(l.Backends) == 0 && !k.given(path+".check.enabled") {
+	if len(l.Backends) == 0 && !k.Given(path+".check.enabled") {
 		l.Check.Enabled = true
 	}
-	if len(l.Backends) == 0 && !l.Check.Enabled && !k.bad[path+".backends"] {
-		k.fault(path+".check.enabled", "is false and there are no backends: the listener would do nothing", "list backends, or enable the check")
+	if len(l.Backends) == 0 && !l.Check.Enabled && !k.Bad(path+".backends") {
+		k.Fault(path+".check.enabled", "is false and there are no backends: the listener would do nothing", "list backends, or enable the check")
 	}
 	if !strings.HasPrefix(l.Check.Path, "/") || strings.ContainsAny(l.Check.Path, "*?# ") {
-		k.fault(path+".check.path", fmt.Sprintf("%q is no path", l.Check.Path), "write /v1/check")
+		k.Fault(path+".check.path", fmt.Sprintf("%q is no path", l.Check.Path), "write /v1/check")
 	}
 	if s := l.Check.RefusalStatus; s < 400 || s > 499 {
-		k.fault(path+".check.refusal_status", fmt.Sprintf("%d is not between 400 and 499", s), "write 403 for nginx, 429 for Traefik and Caddy")
+		k.Fault(path+".check.refusal_status", fmt.Sprintf("%d is not between 400 and 499", s), "write 403 for nginx, 429 for Traefik and Caddy")
 	}
 }
 
 func (k *checker) unknown(path string, l *Listener) {
-	given := l.Default != Target{} || k.given(path+".default")
+	given := l.Default != Target{} || k.Given(path+".default")
 	switch {
 	case given:
 		k.target(path+".default", l.Default.Budget, l.Default.Class)
 	case l.OnUnknown == ToDefault:
-		k.fault(path+".default", "is missing", "write default: {budget: ..., class: ...}, or on_unknown: deny")
+		k.Fault(path+".default", "is missing", "write default: {budget: ..., class: ...}, or on_unknown: deny")
 	}
 }
 
@@ -113,25 +115,25 @@ func (k *checker) target(path, budget, class string) {
 func (k *checker) rule(path string, r *ClassRule) {
 	k.target(path, r.Budget, r.Class)
 	if r.Cost <= 0 || r.Cost > maxCost {
-		k.fault(path+".cost", fmt.Sprintf("%d is not between 1 and 1,000,000,000", r.Cost), "write a whole number from 1")
+		k.Fault(path+".cost", fmt.Sprintf("%d is not between 1 and 1,000,000,000", r.Cost), "write a whole number from 1")
 	}
 	k.match(path+".match", &r.Match)
 }
 
 func (k *checker) match(path string, m *Match) {
 	if len(m.Method)+len(m.Path)+len(m.Host)+len(m.Header)+len(m.Network) == 0 {
-		k.fault(path, "matches every request", "write method, path, host, header or network; use the listener's default for the rest")
+		k.Fault(path, "matches every request", "write method, path, host, header or network; use the listener's default for the rest")
 	}
 	for i, method := range m.Method {
 		if !httpguts.ValidHeaderFieldName(method) || method != strings.ToUpper(method) {
-			k.fault(fmt.Sprintf("%s.method[%d]", path, i), fmt.Sprintf("%q is no HTTP method", method), "write it in capitals, such as GET or POST")
+			k.Fault(fmt.Sprintf("%s.method[%d]", path, i), fmt.Sprintf("%q is no HTTP method", method), "write it in capitals, such as GET or POST")
 		}
 	}
 	if m.Path != "" && !strings.HasPrefix(m.Path, "/") && !strings.HasPrefix(m.Path, "*") {
-		k.fault(path+".path", fmt.Sprintf("%q can match no path", m.Path), fmt.Sprintf("write /%s or */%s", m.Path, m.Path))
+		k.Fault(path+".path", fmt.Sprintf("%q can match no path", m.Path), fmt.Sprintf("write /%s or */%s", m.Path, m.Path))
 	}
 	if strings.ContainsAny(m.Host, "/: ") {
-		k.fault(path+".host", fmt.Sprintf("%q is no host name", m.Host), "write the name only, without scheme and port, such as *.example.com")
+		k.Fault(path+".host", fmt.Sprintf("%q is no host name", m.Host), "write the name only, without scheme and port, such as *.example.com")
 	}
 	k.headers(path+".header", m.Header)
 	k.masked(path+".network", m.Network)
@@ -142,7 +144,7 @@ func (k *checker) match(path string, m *Match) {
 func (k *checker) masked(path string, networks []netip.Prefix) {
 	for i, p := range networks {
 		if p.IsValid() && p != p.Masked() {
-			k.fault(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%v has bits set behind its length", p), fmt.Sprintf("write %v", p.Masked()))
+			k.Fault(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("%v has bits set behind its length", p), fmt.Sprintf("write %v", p.Masked()))
 		}
 	}
 }
@@ -153,11 +155,11 @@ func (k *checker) headers(path string, header map[string]string) {
 		canonical := http.CanonicalHeaderKey(name)
 		other, again := first[canonical]
 		first[canonical] = name
-		switch at := join(path, name); {
+		switch at := strict.Join(path, name); {
 		case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value):
-			k.fault(at, "is no HTTP header", "write NAME: VALUE, such as X-Verified: \"1\"")
+			k.Fault(at, "is no HTTP header", "write NAME: VALUE, such as X-Verified: \"1\"")
 		case again:
-			k.fault(path, fmt.Sprintf("%s and %s are the same header", min(name, other), max(name, other)), "keep one of them")
+			k.Fault(path, fmt.Sprintf("%s and %s are the same header", min(name, other), max(name, other)), "keep one of them")
 		}
 	}
 }

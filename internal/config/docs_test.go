@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"subak/internal/strict"
 )
 
 func compareAddresses() cmp.Option {
@@ -23,16 +25,16 @@ func compareAddresses() cmp.Option {
 // eachField calls f for every field of the file, lists entered as name[].
 func eachField(t reflect.Type, path string, f func(path string, parent reflect.Type, field reflect.StructField)) {
 	for field := range t.Fields() {
-		name := fieldName(field)
+		name := strict.FieldName(field)
 		if name == "" {
 			continue
 		}
-		at, inner := join(path, name), field.Type
+		at, inner := strict.Join(path, name), field.Type
 		f(at, t, field)
-		if inner.Kind() == reflect.Slice && !isLeaf(inner) {
+		if inner.Kind() == reflect.Slice && !strict.IsLeaf(inner) {
 			inner, at = inner.Elem(), at+"[]"
 		}
-		if inner.Kind() == reflect.Struct && !isLeaf(inner) {
+		if inner.Kind() == reflect.Struct && !strict.IsLeaf(inner) {
 			eachField(inner, at, f)
 		}
 	}
@@ -40,12 +42,12 @@ func eachField(t reflect.Type, path string, f func(path string, parent reflect.T
 
 func TestTheExampleShowsEveryFieldAndNothingElse(t *testing.T) {
 	c, r := Default(), newReport("example.yaml")
-	decodeFile(r, "example.yaml", []byte(Example()), c)
-	if len(r.faults) > 0 {
-		t.Fatal(r.sorted())
+	r.Decode("example.yaml", []byte(Example()), c)
+	if !r.OK() {
+		t.Fatal(r.Faults())
 	}
 	shown := map[string]bool{}
-	for path := range r.origins {
+	for _, path := range r.Written() {
 		shown[regexp.MustCompile(`\[\d+\]`).ReplaceAllString(path, "[]")] = true
 	}
 	eachField(reflect.TypeFor[Config](), "", func(path string, _ reflect.Type, _ reflect.StructField) {
@@ -95,7 +97,7 @@ func TestEveryFieldIsDocumentedWithItsDefault(t *testing.T) {
 	docs := fieldDocs(t)
 	eachField(reflect.TypeFor[Config](), "", func(path string, parent reflect.Type, field reflect.StructField) {
 		inner := field.Type
-		if inner.Kind() == reflect.Struct && !isLeaf(inner) && inner != reflect.TypeFor[Target]() {
+		if inner.Kind() == reflect.Struct && !strict.IsLeaf(inner) && inner != reflect.TypeFor[Target]() {
 			return // a section: its fields are documented
 		}
 		doc := docs[parent.Name()+"."+field.Name]

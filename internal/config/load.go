@@ -11,13 +11,15 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"subak/internal/strict"
 )
 
 // Default is the configuration of an empty file. It does not pass the checks:
 // a cluster's name, nodes and budgets have no defaults.
 func Default() *Config {
 	c := &Config{}
-	setDefaults(reflect.ValueOf(c).Elem())
+	strict.SetDefaults(reflect.ValueOf(c).Elem())
 	return c
 }
 
@@ -41,21 +43,21 @@ func load(files, env []string, flags *pflag.FlagSet, self bool) (*Config, error)
 		r = newReport(files[0])
 	}
 	for _, file := range files {
-		data, err := readBounded(file, maxFileBytes)
+		data, err := readBounded(file, strict.MaxBytes)
 		if err != nil {
-			r.unreadable(origin{file: file, line: 1}, "", err.Error(), "name a readable file, or write one with subak config example")
+			r.Unreadable(strict.Origin{File: file, Line: 1}, "", err.Error(), "name a readable file, or write one with subak config example")
 			continue
 		}
-		decodeFile(r, file, data, c)
+		r.Decode(file, data, c)
 	}
 	applyEnv(r, c, env)
 	applyFlags(r, c, flags)
 	// A file that is no YAML leaves nothing to check: everything would be missing.
-	if !r.bad[""] {
+	if !r.Bad("") {
 		check(r, c, self)
 	}
-	if len(r.faults) > 0 {
-		return nil, r.sorted()
+	if !r.OK() {
+		return nil, r.Faults()
 	}
 	return c, nil
 }
@@ -64,12 +66,12 @@ func load(files, env []string, flags *pflag.FlagSet, self bool) (*Config, error)
 // environment and flags.
 func Parse(name string, data []byte) (*Config, error) {
 	c, r := Default(), newReport(name)
-	decodeFile(r, name, data, c)
-	if !r.bad[""] {
+	r.Decode(name, data, c)
+	if !r.Bad("") {
 		check(r, c, false)
 	}
-	if len(r.faults) > 0 {
-		return nil, r.sorted()
+	if !r.OK() {
+		return nil, r.Faults()
 	}
 	return c, nil
 }
@@ -99,7 +101,7 @@ func unreadableFile(err error) error {
 
 // applyEnv sets fields from SUBAK_ variables. Unknown ones are a warning, not a
 // fault: Kubernetes invents such names for a service called subak.
-func applyEnv(r *report, c *Config, env []string) {
+func applyEnv(r *strict.Report, c *Config, env []string) {
 	known := map[string]setting{}
 	names := []string{EnvAdmin, EnvTokenFile, EnvConfig}
 	ours := len(names)
@@ -114,8 +116,8 @@ func applyEnv(r *report, c *Config, env []string) {
 		}
 		s, ok := known[name]
 		if ok {
-			r.assign(s, c, value, origin{file: "env " + name})
-		} else if best := nearest(name, names); best != "" {
+			assign(r, s, c, value, strict.Origin{File: "env " + name})
+		} else if best := strict.Nearest(name, names); best != "" {
 			c.warnings = append(c.warnings, fmt.Sprintf("environment variable %s is unknown and ignored; did you mean %s?", name, best))
 		}
 	}
@@ -150,26 +152,26 @@ func AddFlags(flags *pflag.FlagSet) {
 	flags.Bool(bootstrapFlag, false, "first start of the whole cluster: cluster.state=new")
 }
 
-func applyFlags(r *report, c *Config, flags *pflag.FlagSet) {
+func applyFlags(r *strict.Report, c *Config, flags *pflag.FlagSet) {
 	if flags == nil {
 		return
 	}
 	for _, s := range settings() {
 		if f := flags.Lookup(s.flag); s.flag != "" && f != nil && f.Changed {
-			r.assign(s, c, f.Value.String(), origin{file: "flag --" + s.flag})
+			assign(r, s, c, f.Value.String(), strict.Origin{File: "flag --" + s.flag})
 		}
 	}
 	if f := flags.Lookup(bootstrapFlag); f != nil && f.Changed && f.Value.String() == "true" {
 		c.Cluster.State = New
-		r.origins["cluster.state"] = origin{file: "flag --" + bootstrapFlag}
+		r.Override("cluster.state", strict.Origin{File: "flag --" + bootstrapFlag})
 	}
 }
 
 // assign overrides one field, and forgets what was wrong with the value that it
 // replaces only in so far as the new one is judged on its own.
-func (r *report) assign(s setting, c *Config, text string, from origin) {
-	r.origins[s.path] = from
-	if bad, ok := errors.AsType[*valueError](s.set(c, text)); ok {
-		r.unreadable(from, s.path, bad.what, bad.mend)
+func assign(r *strict.Report, s setting, c *Config, text string, from strict.Origin) {
+	r.Override(s.path, from)
+	if bad, ok := errors.AsType[*strict.ValueError](s.set(c, text)); ok {
+		r.Unreadable(from, s.path, bad.What, bad.Mend)
 	}
 }

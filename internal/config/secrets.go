@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"subak/internal/strict"
 )
 
 // Secrets are what the configuration names but must never print.
@@ -52,24 +54,24 @@ func (c *Config) Secrets() (Secrets, error) {
 }
 
 func readKeys(file string) (keys [][]byte, faults Faults) {
-	at := origin{file: file, line: 1}
+	at := strict.Origin{File: file, Line: 1}
 	data, err := readSecret(file)
 	if err != nil {
-		return nil, Faults{at.fault("gossip.key_file", err.Error(), "write keys to it with subak keygen, one on each line, readable by this user")}
+		return nil, Faults{at.Fault("gossip.key_file", err.Error(), "write keys to it with subak keygen, one on each line, readable by this user")}
 	}
 	for text := range strings.Lines(string(data)) {
 		text = strings.TrimSpace(text)
 		if text != "" && !strings.HasPrefix(text, "#") {
 			key, err := decodeKey(text)
 			if err != nil {
-				faults = append(faults, at.fault("gossip.key_file", "the key "+err.Error(), "write the output of subak keygen"))
+				faults = append(faults, at.Fault("gossip.key_file", "the key "+err.Error(), "write the output of subak keygen"))
 			}
 			keys = append(keys, key)
 		}
-		at.line++
+		at.Line++
 	}
 	if len(keys) == 0 || len(keys) > maxKeys {
-		faults = append(faults, origin{file: file, line: 1}.fault("gossip.key_file", fmt.Sprintf("holds %d keys", len(keys)), fmt.Sprintf("write one to %d keys, one on each line", maxKeys)))
+		faults = append(faults, strict.Origin{File: file, Line: 1}.Fault("gossip.key_file", fmt.Sprintf("holds %d keys", len(keys)), fmt.Sprintf("write one to %d keys, one on each line", maxKeys)))
 	}
 	return keys, faults
 }
@@ -77,15 +79,15 @@ func readKeys(file string) (keys [][]byte, faults Faults) {
 // ReadToken reads an admin token: the first line of a file. The error is a
 // [Fault].
 func ReadToken(file string) (string, error) {
-	at := origin{file: file, line: 1}
+	at := strict.Origin{File: file, Line: 1}
 	data, err := readSecret(file)
 	if err != nil {
-		return "", at.fault("admin.token_file", err.Error(), "write a token to it, for example with subak keygen, readable by this user")
+		return "", at.Fault("admin.token_file", err.Error(), "write a token to it, for example with subak keygen, readable by this user")
 	}
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	token := strings.TrimSpace(string(line))
 	if len(token) < minTokenBytes || strings.ContainsAny(token, " \t") || !ascii(token) {
-		return "", at.fault("admin.token_file", fmt.Sprintf("the first line is no token of at least %d characters", minTokenBytes), "write the output of subak keygen")
+		return "", at.Fault("admin.token_file", fmt.Sprintf("the first line is no token of at least %d characters", minTokenBytes), "write the output of subak keygen")
 	}
 	return token, nil
 }

@@ -161,12 +161,12 @@ listeners:
 // Every choice of the file is one of the gate's and the allocator's, and no two
 // are the same.
 func TestEveryChoiceHasItsOwnMeaning(t *testing.T) {
-	distinct(t, Headers("").choices(), func(s string) any { return Headers(s).mode() })
-	distinct(t, OnUnknown("").choices(), func(s string) any { return OnUnknown(s).choice() })
-	distinct(t, RetryBy("").choices(), func(s string) any { return RetryBy(s).choice() })
-	distinct(t, Mode("").choices(), func(s string) any { return Mode(s).rule() })
-	distinct(t, Headroom("").choices(), func(s string) any { return Headroom(s).rule() })
-	distinct(t, Rule("").choices(), func(s string) any { return Rule(s).rule() })
+	distinct(t, Headers("").Choices(), func(s string) any { return Headers(s).mode() })
+	distinct(t, OnUnknown("").Choices(), func(s string) any { return OnUnknown(s).choice() })
+	distinct(t, RetryBy("").Choices(), func(s string) any { return RetryBy(s).choice() })
+	distinct(t, Mode("").Choices(), func(s string) any { return Mode(s).rule() })
+	distinct(t, Headroom("").Choices(), func(s string) any { return Headroom(s).rule() })
+	distinct(t, Rule("").Choices(), func(s string) any { return Rule(s).rule() })
 }
 
 func distinct(t *testing.T, choices []string, meaning func(string) any) {

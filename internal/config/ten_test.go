@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"subak/internal/strict"
 )
 
 // Each file in testdata marks its mistakes: a line that ends in
@@ -86,9 +88,9 @@ func TestBrokenYAMLGivesLineAndColumn(t *testing.T) {
 		{"deep dashes", strings.Repeat("- ", 5000), "nested too deeply"},
 		{"long line", "a: " + strings.Repeat("x", 20000), "longer than 16 KiB"},
 		{"large", strings.Repeat(strings.Repeat("# x", 1000)+"\n", 400), "larger than 1 MiB"},
-		{"many lines", strings.Repeat("# x\n", maxLines+1), "x.yaml:30001: the file has more than 30000 lines"},
-		{"many keys", strings.Repeat("a:\n", maxFields+1), "x.yaml:1001: more than 1000 fields"},
-		{"many keys in braces", "a: {" + strings.Repeat("a: 1,\n", maxFields+1), "x.yaml:1001: more than 1000 fields"},
+		{"many lines", strings.Repeat("# x\n", strict.MaxLines+1), "x.yaml:30001: the file has more than 30000 lines"},
+		{"many keys", strings.Repeat("a:\n", strict.MaxFields+1), "x.yaml:1001: more than 1000 fields"},
+		{"many keys in braces", "a: {" + strings.Repeat("a: 1,\n", strict.MaxFields+1), "x.yaml:1001: more than 1000 fields"},
 		{"question mark", "? a\n: b\n", "question mark"},
 	}
 	for _, tc := range cases {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"subak/internal/strict"
 )
 
 // Config is the whole configuration of one node. Everything but [Self] is the
@@ -72,7 +74,7 @@ const (
 	New      State = "new"
 )
 
-func (State) choices() []string { return []string{string(New), string(Existing)} }
+func (State) Choices() []string { return []string{string(New), string(Existing)} }
 
 // Self says which node this process is.
 type Self struct {
@@ -129,7 +131,7 @@ const (
 	Local Profile = "local"
 )
 
-func (Profile) choices() []string { return []string{string(WAN), string(LAN), string(Local)} }
+func (Profile) Choices() []string { return []string{string(WAN), string(LAN), string(Local)} }
 
 // Protocol holds the constants of the loan protocol. All nodes should agree on
 // them; the defaults do for any machine with a working clock.
@@ -214,33 +216,17 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 	s := string(text)
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") || len(path) > 100 {
-			return &valueError{fmt.Sprintf("%q is no absolute path of at most 100 bytes", path), "write unix:/run/subak.sock"}
+			return strict.Wrong(fmt.Sprintf("%q is no absolute path of at most 100 bytes", path), "write unix:/run/subak.sock")
 		}
 		*e = Endpoint{"unix", path}
 		return nil
 	}
-	a, err := parseAddrPort(s)
+	a, err := strict.ParseAddrPort(s)
 	if err != nil {
 		return err
 	}
 	*e = Endpoint{"tcp", a.String()}
 	return nil
-}
-
-// parseAddrPort reads IP:PORT; names are refused because an address to listen
-// on must not depend on a resolver.
-func parseAddrPort(s string) (netip.AddrPort, error) {
-	a, err := netip.ParseAddrPort(s)
-	if err == nil {
-		return a, nil
-	}
-	mend := "write an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080"
-	if port, ok := strings.CutPrefix(s, ":"); ok {
-		mend = fmt.Sprintf("write 0.0.0.0:%s for every address, or 127.0.0.1:%s", port, port)
-	} else if port, ok := strings.CutPrefix(s, "localhost:"); ok {
-		mend = "write 127.0.0.1:" + port
-	}
-	return netip.AddrPort{}, &valueError{fmt.Sprintf("%q is no IP address with a port", s), mend}
 }
 
 // Log says what is written to standard error.
@@ -255,12 +241,12 @@ type Log struct {
 // Level is log.level.
 type Level string
 
-func (Level) choices() []string { return []string{"debug", "info", "warn", "error"} }
+func (Level) Choices() []string { return []string{"debug", "info", "warn", "error"} }
 
 // Format is log.format.
 type Format string
 
-func (Format) choices() []string { return []string{"text", "json"} }
+func (Format) Choices() []string { return []string{"text", "json"} }
 
 // Node is one entry of the roster.
 type Node struct {

@@ -47,7 +47,7 @@ const (
 	Paper     Mode = "paper"
 )
 
-func (Mode) choices() []string { return []string{string(PoolFirst), string(Paper)} }
+func (Mode) Choices() []string { return []string{string(PoolFirst), string(Paper)} }
 
 // Headroom is a budget's headroom rule.
 type Headroom string
@@ -59,7 +59,7 @@ const (
 	ByDemand   Headroom = "by-demand"
 )
 
-func (Headroom) choices() []string {
+func (Headroom) Choices() []string {
 	return []string{string(ByBase), string(OwnerKeeps), string(ByDemand)}
 }
 
@@ -102,7 +102,7 @@ const (
 	MaxMin       Rule = "maxmin"
 )
 
-func (Rule) choices() []string { return []string{string(Proportional), string(MaxMin)} }
+func (Rule) Choices() []string { return []string{string(Proportional), string(MaxMin)} }
 
 // Cell bounds one class on one node.
 type Cell struct {

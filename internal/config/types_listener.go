@@ -80,12 +80,12 @@ type Check struct {
 // Headers is a listener's choice of rate-limit fields.
 type Headers string
 
-func (Headers) choices() []string { return []string{"ietf", "draft03", "x", "off"} }
+func (Headers) Choices() []string { return []string{"ietf", "draft03", "x", "off"} }
 
 // RetryBy is a listener's retry_by.
 type RetryBy string
 
-func (RetryBy) choices() []string { return []string{"request", "address", "off"} }
+func (RetryBy) Choices() []string { return []string{"request", "address", "off"} }
 
 // OnUnknown is a listener's answer to a request that no rule matches.
 type OnUnknown string
@@ -97,7 +97,7 @@ const (
 	Allow     OnUnknown = "allow"
 )
 
-func (OnUnknown) choices() []string {
+func (OnUnknown) Choices() []string {
 	return []string{string(ToDefault), string(Deny), string(Allow)}
 }
 

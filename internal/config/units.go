@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
-	"time"
 
 	"subak/allocator"
 	"subak/enforce"
+	"subak/internal/strict"
 )
 
 // Unit says what a budget counts.
@@ -29,11 +29,6 @@ type Amount struct {
 	Rate allocator.Rate // micro-units per second, 0 to MaxRate
 	Unit Unit
 }
-
-// valueError is a text that is no value of its field's type.
-type valueError struct{ what, mend string }
-
-func (e *valueError) Error() string { return e.what + "; mend: " + e.mend }
 
 const (
 	rateMend    = "write a number and a unit, such as 20000/s, 1.2k/s, 600/min, 0.3/s, 5MB/s or 100Mbit/s"
@@ -84,7 +79,7 @@ func periodSeconds(word string) (seconds int64, ok bool) {
 // come out even in micro-units are rounded down, so that a limit is never
 // exceeded; a finer fraction of a second than a micro-unit is refused.
 func ParseAmount(s string) (Amount, error) {
-	bad := func(what string) (Amount, error) { return Amount{}, &valueError{what, rateMend} }
+	bad := func(what string) (Amount, error) { return Amount{}, strict.Wrong(what, rateMend) }
 	left, per, ok := strings.Cut(s, "/")
 	if !ok {
 		return bad(fmt.Sprintf("%q has no unit", s))
@@ -108,7 +103,7 @@ func ParseAmount(s string) (Amount, error) {
 		return bad(fmt.Sprintf("%q is finer than a millionth per second", s))
 	}
 	if n.Cmp(big.NewInt(int64(MaxRate))) > 0 {
-		return Amount{}, &valueError{fmt.Sprintf("%q is above the largest rate, 10^11 per second", s), "write a smaller rate"}
+		return Amount{}, strict.Wrong(fmt.Sprintf("%q is above the largest rate, 10^11 per second", s), "write a smaller rate")
 	}
 	return Amount{allocator.Rate(n.Int64()), unit}, nil
 }
@@ -125,11 +120,11 @@ func unitOf(word, whole string) (unit Unit, scale, divisor int64, err error) {
 	case strings.HasSuffix(word, "req"):
 		word = strings.TrimSuffix(word, "req")
 	case strings.HasSuffix(word, "b"):
-		return "", 0, 0, &valueError{fmt.Sprintf("%q may mean bits or bytes", whole), "write Mbit/s for bits or MB/s for bytes"}
+		return "", 0, 0, strict.Wrong(fmt.Sprintf("%q may mean bits or bytes", whole), "write Mbit/s for bits or MB/s for bytes")
 	}
 	scale, ok := prefix(strings.TrimSpace(word))
 	if !ok {
-		return "", 0, 0, &valueError{fmt.Sprintf("%q has an unknown unit %q", whole, word), rateMend}
+		return "", 0, 0, strict.Wrong(fmt.Sprintf("%q has an unknown unit %q", whole, word), rateMend)
 	}
 	return unit, scale, divisor, nil
 }
@@ -218,16 +213,16 @@ func ParsePercent(s string) (Percent, error) {
 	mantissa, decimals, rest, ok := cutNumber(strings.TrimSpace(s))
 	switch {
 	case !ok:
-		return 0, &valueError{fmt.Sprintf("%q is no percentage", s), percentMend}
+		return 0, strict.Wrong(fmt.Sprintf("%q is no percentage", s), percentMend)
 	case rest != "%":
-		return 0, &valueError{fmt.Sprintf("%q has no %% sign", s), percentMend}
+		return 0, strict.Wrong(fmt.Sprintf("%q has no %% sign", s), percentMend)
 	}
 	n, finer := new(big.Int).QuoRem(mantissa.Mul(mantissa, big.NewInt(10_000)), pow10(decimals), new(big.Int))
 	if finer.Sign() != 0 {
-		return 0, &valueError{fmt.Sprintf("%q is finer than 0.0001%%", s), "round it to four decimals"}
+		return 0, strict.Wrong(fmt.Sprintf("%q is finer than 0.0001%%", s), "round it to four decimals")
 	}
 	if n.Cmp(big.NewInt(1000*int64(Whole))) > 0 {
-		return 0, &valueError{fmt.Sprintf("%q is above 100000%%", s), percentMend}
+		return 0, strict.Wrong(fmt.Sprintf("%q is above 100000%%", s), percentMend)
 	}
 	return Percent(n.Int64()), nil
 }
@@ -274,20 +269,7 @@ func (p *Portion) UnmarshalText(text []byte) (err error) {
 	}
 	*p = Portion{}
 	if p.Percent, err = ParsePercent(s); err != nil || p.Percent < 0 {
-		return &valueError{fmt.Sprintf("%q is neither a percentage nor a rate", s), "write a percentage such as 60% or a rate such as 12000/s"}
+		return strict.Wrong(fmt.Sprintf("%q is neither a percentage nor a rate", s), "write a percentage such as 60% or a rate such as 12000/s")
 	}
 	return nil
-}
-
-// parseDuration is time.ParseDuration with our words for the mistakes.
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(strings.TrimSpace(s))
-	if err == nil {
-		return d, nil
-	}
-	mend := "write a time with its unit, such as 200ms, 3s or 1m30s"
-	if _, _, rest, ok := cutNumber(strings.TrimSpace(s)); ok && rest == "" {
-		return 0, &valueError{fmt.Sprintf("%q has no unit", s), fmt.Sprintf("write %sms, %ss or %sm", s, s, s)}
-	}
-	return 0, &valueError{fmt.Sprintf("%q is no time", s), mend}
 }

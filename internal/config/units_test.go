@@ -5,11 +5,11 @@ import (
 	"math/big"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"subak/allocator"
+	"subak/internal/strict"
 )
 
 func TestAmountsAreReadExactly(t *testing.T) {
@@ -70,8 +70,8 @@ func TestWrongAmountsAreRefusedWithAMend(t *testing.T) {
 	}
 	for _, tc := range cases {
 		_, err := ParseAmount(tc.text)
-		bad, ok := errors.AsType[*valueError](err)
-		if !ok || !strings.Contains(bad.what, tc.what) || bad.mend == "" {
+		bad, ok := errors.AsType[*strict.ValueError](err)
+		if !ok || !strings.Contains(bad.What, tc.what) || bad.Mend == "" {
 			t.Errorf("%s: got %v, want %q and a mend", tc.text, err, tc.what)
 		}
 	}
@@ -137,25 +137,4 @@ func TestPercentagesRoundTrip(t *testing.T) {
 			t.Fatalf("%d is written %q and read %d, %v", int64(p), p, int64(got), err)
 		}
 	})
-}
-
-func TestDurationsNeedAUnit(t *testing.T) {
-	if d, err := parseDuration("1m30s"); err != nil || d != 90*time.Second {
-		t.Errorf("got %v, %v", d, err)
-	}
-	for text, mend := range map[string]string{"200": "write 200ms", "fast": "such as 200ms", "": "such as"} {
-		_, err := parseDuration(text)
-		if err == nil || !strings.Contains(err.Error(), mend) {
-			t.Errorf("%q: got %v, want %q", text, err, mend)
-		}
-	}
-}
-
-func TestNearestNamesAreSlipsOfTheFingerOnly(t *testing.T) {
-	known := []string{"cluster", "nodes", "budgets", "mode"}
-	for word, want := range map[string]string{"clutser": "cluster", "Nodes": "nodes", "node": "nodes", "budget": "budgets", "elephant": "", "": ""} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("%q: got %q, want %q", word, got, want)
-		}
-	}
 }

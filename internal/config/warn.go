@@ -29,7 +29,7 @@ func (k *checker) warn() {
 	if c.Cluster.DataDir == "" && len(c.Nodes) > 1 {
 		say("cluster.data_dir is not set: a restarted node has no base until a peer vouches for it, and if all restart at once they need --bootstrap")
 	}
-	if c.Cluster.State == New && !strings.HasPrefix(k.place("cluster.state").file, "flag ") {
+	if c.Cluster.State == New && !strings.HasPrefix(k.Place("cluster.state").File, "flag ") {
 		say("cluster.state is new: remove it after the first start of the cluster, or use --bootstrap once instead")
 	}
 	if a := c.Admin; !a.Listen.Loopback() && a.TokenFile == "" {

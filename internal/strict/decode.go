@@ -1,4 +1,4 @@
-package config
+package strict
 
 import (
 	"errors"
@@ -17,53 +17,54 @@ import (
 // of one text and the keys of one mapping, which these keep to about a second;
 // and aliases can multiply a file's values without end.
 const (
-	maxFileBytes = 1 << 20
-	maxLines     = 30_000
+	MaxBytes     = 1 << 20
+	MaxLines     = 30_000
 	maxLineBytes = 16 << 10
 	maxNesting   = 32
-	maxFields    = 1000
+	MaxFields    = 1000 // of one mapping
 	maxValues    = 100_000
 )
 
-// decoder writes one YAML file over a Config, noting where each value stood.
+// decoder writes one YAML file over a struct, noting where each value stood.
 type decoder struct {
-	*report
+	*Report
 	file    string
 	anchors map[string]ast.Node
 	values  int // decoded so far
 }
 
-// decodeFile decodes data over c.
-func decodeFile(r *report, file string, data []byte, c *Config) {
-	d := &decoder{report: r, file: file, anchors: map[string]ast.Node{}}
+// Decode decodes data, called file in faults, over the struct that into points to.
+// Fields that data leaves out keep their values.
+func (r *Report) Decode(file string, data []byte, into any) {
+	d := &decoder{Report: r, file: file, anchors: map[string]ast.Node{}}
 	root, ok := d.parse(data)
 	if !ok {
 		return
 	}
 	ast.Walk(anchorVisitor(d.anchors), root)
-	d.structure("", root, reflect.ValueOf(c).Elem())
-	if d.values > maxValues { // half a configuration is not worth judging
+	d.structure("", root, reflect.ValueOf(into).Elem())
+	if d.values > maxValues { // half a file is not worth judging
 		d.faults = nil
-		d.unreadable(origin{file: file, line: 1}, "", fmt.Sprintf("aliases blow the file up to more than %d values", maxValues), "repeat less")
+		d.Unreadable(Origin{File: file, Line: 1}, "", fmt.Sprintf("aliases blow the file up to more than %d values", maxValues), "repeat less")
 	}
 }
 
 // parse returns the body of the only document.
 func (d *decoder) parse(data []byte) (root ast.Node, ok bool) {
-	top := origin{file: d.file, line: 1}
+	top := Origin{File: d.file, Line: 1}
 	if at, why := tooMuch(data); why != "" {
-		d.unreadable(origin{file: d.file, line: at}, "", why, "split or shorten it")
+		d.Unreadable(Origin{File: d.file, Line: at}, "", why, "split or shorten it")
 		return nil, false
 	}
 	defer func() { // the parser is not ours: a panic in it is a fault of the file
 		if p := recover(); p != nil {
-			d.unreadable(top, "", fmt.Sprintf("the YAML parser failed: %v", p), "simplify the file")
+			d.Unreadable(top, "", fmt.Sprintf("the YAML parser failed: %v", p), "simplify the file")
 			root, ok = nil, false
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
 	if at, why := tooBig(tokens); why != "" {
-		d.unreadable(d.origin(at), "", why, "write it flatter and shorter; no field needs this")
+		d.Unreadable(d.origin(at), "", why, "write it flatter and shorter; no field needs this")
 		return nil, false
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -72,11 +73,11 @@ func (d *decoder) parse(data []byte) (root ast.Node, ok bool) {
 		return nil, false
 	}
 	if len(file.Docs) > 1 {
-		d.unreadable(top, "", "several YAML documents in one file", "remove the --- lines and what belongs to other files")
+		d.Unreadable(top, "", "several YAML documents in one file", "remove the --- lines and what belongs to other files")
 		return nil, false
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		d.unreadable(top, "", "the file is empty", "start from the output of subak config example")
+		d.Unreadable(top, "", "the file is empty", d.start)
 		return nil, false
 	}
 	return file.Docs[0].Body, true
@@ -84,15 +85,15 @@ func (d *decoder) parse(data []byte) (root ast.Node, ok bool) {
 
 // syntax reports a mistake in the YAML itself.
 func (d *decoder) syntax(err error) {
-	at, what := origin{file: d.file, line: 1}, err.Error()
+	at, what := Origin{File: d.file, Line: 1}, err.Error()
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) {
 		what = syntax.Message
 		at = d.origin(syntax.Token)
 	}
-	f := at.fault("", "no valid YAML: "+what, "check indentation, brackets and quotes on this line and the one before it")
-	if at.column > 0 {
-		f.Place = fmt.Sprintf("%s:%d:%d", at.file, at.line, at.column)
+	f := at.Fault("", "no valid YAML: "+what, "check indentation, brackets and quotes on this line and the one before it")
+	if at.Column > 0 {
+		f.Place = fmt.Sprintf("%s:%d:%d", at.File, at.Line, at.Column)
 	}
 	d.faults = append(d.faults, f)
 	d.bad[""] = true
@@ -100,15 +101,15 @@ func (d *decoder) syntax(err error) {
 
 // tooMuch says why data is beyond the bounds, and on which line.
 func tooMuch(data []byte) (line int, why string) {
-	if len(data) > maxFileBytes {
+	if len(data) > MaxBytes {
 		return 1, "the file is larger than 1 MiB"
 	}
 	for text := range strings.Lines(string(data)) {
 		switch line++; {
 		case len(text) > maxLineBytes:
 			return line, "the line is longer than 16 KiB"
-		case line > maxLines:
-			return line, fmt.Sprintf("the file has more than %d lines", maxLines)
+		case line > MaxLines:
+			return line, fmt.Sprintf("the file has more than %d lines", MaxLines)
 		}
 	}
 	return 0, ""
@@ -148,8 +149,8 @@ func tooBig(tokens token.Tokens) (at *token.Token, why string) {
 		switch {
 		case flow > maxNesting || opened > maxNesting || t.Position.IndentLevel > maxNesting:
 			return t, "nested too deeply"
-		case keys > maxFields:
-			return t, fmt.Sprintf("more than %d fields in one place", maxFields)
+		case keys > MaxFields:
+			return t, fmt.Sprintf("more than %d fields in one place", MaxFields)
 		}
 	}
 	return nil, ""
@@ -186,23 +187,27 @@ func (a anchorVisitor) Visit(n ast.Node) ast.Visitor {
 	return a
 }
 
-func (d *decoder) origin(t *token.Token) origin {
+func (d *decoder) origin(t *token.Token) Origin {
 	if t == nil || t.Position == nil {
-		return origin{file: d.file, line: 1}
+		return Origin{File: d.file, Line: 1}
 	}
-	return origin{d.file, t.Position.Line, t.Position.Column}
+	return Origin{d.file, t.Position.Line, t.Position.Column}
 }
 
 // value decodes one node into v.
 func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 	if d.values++; d.values > maxValues {
-		return // decodeFile reports it
+		return // Decode reports it
 	}
 	n, ok := d.resolve(path, n)
 	switch {
 	case !ok:
-	case isLeaf(v.Type()):
+	case IsLeaf(v.Type()):
 		d.leaf(path, n, v)
+	case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct:
+		v.Set(reflect.New(v.Type().Elem()))
+		SetDefaults(v.Elem())
+		d.structure(path, n, v.Elem())
 	case v.Kind() == reflect.Struct:
 		d.structure(path, n, v)
 	case v.Kind() == reflect.Slice:
@@ -210,7 +215,7 @@ func (d *decoder) value(path string, n ast.Node, v reflect.Value) {
 	case v.Kind() == reflect.Map:
 		d.table(path, n, v)
 	default:
-		panic(fmt.Sprintf("config: no YAML for fields of type %s", v.Type()))
+		panic(fmt.Sprintf("strict: no YAML for fields of type %s", v.Type()))
 	}
 }
 
@@ -224,43 +229,43 @@ func (d *decoder) resolve(path string, n ast.Node) (ast.Node, bool) {
 			name := node.Value.GetToken().Value
 			target, ok := d.anchors[name]
 			if !ok {
-				d.unreadable(d.place(path), path, fmt.Sprintf("alias *%s stands for nothing", name), fmt.Sprintf("mark a value with &%s, or write the value here", name))
+				d.Unreadable(d.Place(path), path, fmt.Sprintf("alias *%s stands for nothing", name), fmt.Sprintf("mark a value with &%s, or write the value here", name))
 				return nil, false
 			}
 			n = target
 		case *ast.TagNode:
-			d.unreadable(d.place(path), path, fmt.Sprintf("has the YAML tag %s", node.Start.Value), "remove the tag")
+			d.Unreadable(d.Place(path), path, fmt.Sprintf("has the YAML tag %s", node.Start.Value), "remove the tag")
 			return nil, false
 		case nil, *ast.NullNode:
-			d.unreadable(d.place(path), path, "has no value", "write a value or remove the field")
+			d.Unreadable(d.Place(path), path, "has no value", "write a value or remove the field")
 			return nil, false
 		default:
 			return n, true
 		}
 	}
-	d.unreadable(d.place(path), path, "aliases go round in a circle", "write the value here")
+	d.Unreadable(d.Place(path), path, "aliases go round in a circle", "write the value here")
 	return nil, false
 }
 
 // structure decodes a mapping into a struct; every key must be a field.
 func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
-	d.mapping(path, n, func(key string, at origin, child ast.Node) {
+	d.mapping(path, n, func(key string, at Origin, child ast.Node) {
 		for f, field := range v.Fields() {
-			if fieldName(f) == key && key != "" {
-				d.value(join(path, key), child, field)
+			if FieldName(f) == key && key != "" {
+				d.value(Join(path, key), child, field)
 				return
 			}
 		}
-		names := fieldNames(v.Type())
-		d.unreadable(at, join(path, key), "unknown field", suggestion(key, names))
-		if meant := nearest(key, names); meant != "" {
-			d.misspelt[join(path, meant)] = true
+		names := FieldNames(v.Type())
+		d.Unreadable(at, Join(path, key), "unknown field", Suggestion(key, names))
+		if meant := Nearest(key, names); meant != "" {
+			d.misspelt[Join(path, meant)] = true
 		}
 	})
 }
 
 // mapping calls each for every key once, whatever the file repeats.
-func (d *decoder) mapping(path string, n ast.Node, each func(key string, at origin, child ast.Node)) {
+func (d *decoder) mapping(path string, n ast.Node, each func(key string, at Origin, child ast.Node)) {
 	m, ok := n.(ast.MapNode)
 	if !ok {
 		d.wrongKind(path, n, "a set of fields", "write fields as name: value, indented below")
@@ -270,15 +275,15 @@ func (d *decoder) mapping(path string, n ast.Node, each func(key string, at orig
 	for entries := m.MapRange(); entries.Next(); {
 		key, at := entries.Key().GetToken().Value, d.origin(entries.Key().GetToken())
 		if entries.Key().IsMergeKey() {
-			d.unreadable(at, join(path, "<<"), "merges another mapping", "write the fields out, or use an alias for a whole value")
+			d.Unreadable(at, Join(path, "<<"), "merges another mapping", "write the fields out, or use an alias for a whole value")
 			continue
 		}
 		if line, again := first[key]; again {
-			d.unreadable(at, join(path, key), fmt.Sprintf("is given twice, first on line %d", line), "keep one of them")
+			d.Unreadable(at, Join(path, key), fmt.Sprintf("is given twice, first on line %d", line), "keep one of them")
 			continue
 		}
-		first[key] = at.line
-		d.origins[join(path, key)] = at
+		first[key] = at.Line
+		d.origins[Join(path, key)] = at
 		each(key, at, entries.Value())
 	}
 }
@@ -297,8 +302,8 @@ func (d *decoder) list(path string, n ast.Node, v reflect.Value) {
 		}
 		at := fmt.Sprintf("%s[%d]", path, i)
 		d.origins[at] = d.origin(start(child))
-		if v.Index(i).Kind() == reflect.Struct && !isLeaf(v.Index(i).Type()) {
-			setDefaults(v.Index(i))
+		if v.Index(i).Kind() == reflect.Struct && !IsLeaf(v.Index(i).Type()) {
+			SetDefaults(v.Index(i))
 		}
 		d.value(at, child, v.Index(i))
 	}
@@ -319,9 +324,9 @@ func start(n ast.Node) *token.Token {
 // table decodes a mapping with free keys.
 func (d *decoder) table(path string, n ast.Node, v reflect.Value) {
 	v.Set(reflect.MakeMap(v.Type()))
-	d.mapping(path, n, func(key string, _ origin, child ast.Node) {
+	d.mapping(path, n, func(key string, _ Origin, child ast.Node) {
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(join(path, key), child, item)
+		d.value(Join(path, key), child, item)
 		v.SetMapIndex(reflect.ValueOf(key), item)
 	})
 }
@@ -335,11 +340,11 @@ func (d *decoder) leaf(path string, n ast.Node, v reflect.Value) {
 		return
 	}
 	if kind := v.Kind(); quoted && (kind == reflect.Bool || kind == reflect.Int || kind == reflect.Int64) && isPlain(v) {
-		d.unreadable(d.place(path), path, fmt.Sprintf("%q is a text", text), "remove the quotes")
+		d.Unreadable(d.Place(path), path, fmt.Sprintf("%q is a text", text), "remove the quotes")
 		return
 	}
-	if bad, ok := errors.AsType[*valueError](setText(v, text)); ok {
-		d.unreadable(d.place(path), path, bad.what, bad.mend)
+	if bad, ok := errors.AsType[*ValueError](SetText(v, text)); ok {
+		d.Unreadable(d.Place(path), path, bad.What, bad.Mend)
 	}
 }
 
@@ -368,5 +373,5 @@ func (d *decoder) wrongKind(path string, n ast.Node, want, mend string) {
 	case *ast.SequenceNode:
 		got = "a list"
 	}
-	d.unreadable(d.place(path), path, fmt.Sprintf("is %s where %s belongs", got, want), mend)
+	d.Unreadable(d.Place(path), path, fmt.Sprintf("is %s where %s belongs", got, want), mend)
 }
