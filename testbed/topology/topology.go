@@ -16,8 +16,8 @@
 // A topology has 2 to [MaxPlaces] places with distinct names and weights of at
 // least 1; OneWay is square, zero on the diagonal and from 1 µs to half of
 // [MaxRTT] off it.
-// The same coordinates give the same delay on every CPU: products are rounded
-// before they are added, and the result is rounded to a microsecond.
+// The built-in places have the same delays on every CPU: results are rounded to a
+// microsecond, far more than CPUs differ in a sine.
 //
 // All functions are pure but [Find], which may read a file, and safe for
 // concurrent use; nobody may change a Topology while others read it.
@@ -65,8 +65,8 @@ type Topology struct {
 func Kilometres(a, b Place) float64 {
 	const radius, degree = 6371, math.Pi / 180
 	half := func(x float64) float64 { s := math.Sin(x / 2); return s * s }
-	across := math.Cos(a.North*degree) * math.Cos(b.North*degree) * half((a.East-b.East)*degree)
-	return 2 * radius * math.Asin(math.Sqrt(min(1, half((a.North-b.North)*degree)+float64(across))))
+	h := half((a.North-b.North)*degree) + math.Cos(a.North*degree)*math.Cos(b.North*degree)*half((a.East-b.East)*degree)
+	return 2 * radius * math.Asin(math.Sqrt(min(1, h)))
 }
 
 // Delay is the time one way between two places: light in fibre does 200 km per
