@@ -23,8 +23,9 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-func readBuild() build {
-	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func readBuild() (b build) {
+	defer func() { b.Version += variant }()
+	b = build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		b.Version = first(b.Version, "unknown")

@@ -26,6 +26,7 @@ func (p *program) files(flag []string) []string {
 
 func (p *program) runCommand() *cobra.Command {
 	var files []string
+	var baseline *string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run one node",
@@ -51,11 +52,12 @@ over the file.`,
 			if err != nil {
 				return err
 			}
-			return untilSignal(cmd.Context(), func(ctx context.Context) error { return startNode(ctx, p, cfg, load) })
+			return untilSignal(cmd.Context(), func(ctx context.Context) error { return startNode(ctx, p, cfg, *baseline, load) })
 		},
 	}
 	cmd.Flags().StringArrayVarP(&files, "config", "c", nil, "configuration file; a later one overrides an earlier one (env "+envConfig+")")
 	config.AddFlags(cmd.Flags())
+	baseline = addBaseline(cmd.Flags())
 	return cmd
 }
 

@@ -18,7 +18,7 @@ import (
 
 // startNode runs a node until ctx ends. SIGHUP makes it read its configuration
 // again, by load.
-func startNode(ctx context.Context, p *program, cfg *config.Config, load func() (*config.Config, error)) error {
+func startNode(ctx context.Context, p *program, cfg *config.Config, baseline string, load func() (*config.Config, error)) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -27,7 +27,7 @@ func startNode(ctx context.Context, p *program, cfg *config.Config, load func() 
 	for _, w := range cfg.Warnings() {
 		log.Warn(w)
 	}
-	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version, Load: load, Reload: hangup})
+	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version, Baseline: baseline, Load: load, Reload: hangup})
 }
 
 // adoptStandardLog sends what libraries print by the standard logger, such as

@@ -63,6 +63,9 @@ func exceeds(b *api.Budget) bool { return b.SumShare > b.Limit*1.001 }
 func statusPage(s *api.Status) *page {
 	p := &page{}
 	p.fact("node", fmt.Sprintf("%s of cluster %s, up %s, version %s", s.Node, s.Cluster, span(s.Uptime), first(s.Version, "unknown")))
+	if s.Baseline != "" {
+		p.fact("BASELINE", s.Baseline+": this node is for comparisons; the budget is not protected")
+	}
 	p.fact("ready", readyWords(s)...)
 	p.fact("ALARM", alarmWords(s.Alarms)...)
 	p.fact("budget", keptWords(s)...)

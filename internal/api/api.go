@@ -8,10 +8,13 @@ import "time"
 
 // Status is one node's view of itself, its peers and its budgets.
 type Status struct {
-	Time       time.Time `json:"time"`
-	Node       string    `json:"node"`
-	Cluster    string    `json:"cluster"`
-	Version    string    `json:"version"`
+	Time    time.Time `json:"time"`
+	Node    string    `json:"node"`
+	Cluster string    `json:"cluster"`
+	Version string    `json:"version"`
+	// Baseline names what this node is in place of the product, in builds for
+	// comparisons: "static" or "naive". A naive one does not keep the budget.
+	Baseline   string    `json:"baseline,omitempty"`
 	Uptime     float64   `json:"uptime_seconds"`
 	Ready      bool      `json:"ready"`
 	Reason     string    `json:"reason"` // why not ready, or what ready rests on

@@ -47,6 +47,7 @@ func TestEachMethodUsesItsRouteAndTheToken(t *testing.T) {
 		want string
 	}{
 		{func() error { s, err := c.Status(ctx); return want(err, s.Node, "ams") }, "GET /v1/status"},
+		{func() error { _, err := c.Shares(ctx); return err }, "GET /v1/shares"},
 		{func() error { m, err := c.Members(ctx); return want(err, m[0].Name, "fra") }, "GET /v1/status"},
 		{func() error { e, err := c.Explain(ctx, "a b", "c", ""); return want(err, e.Words[0], "so it is") }, "GET /v1/explain?budget=a+b&class=c"},
 		{func() error { _, err := c.Explain(ctx, "b", "c", "fra"); return err }, "GET /v1/explain?budget=b&class=c&node=fra"},

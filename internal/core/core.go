@@ -79,6 +79,10 @@ type Config struct {
 	// NewLife returns an incarnation above floor that no process of this name
 	// had or will have.
 	NewLife func(floor uint64) (uint64, error)
+	// Baseline makes the node one of those that the protocol is compared with,
+	// which only builds with the tag baseline can be; one of them does not keep
+	// the budget. Empty, the default, is the product.
+	Baseline string
 	// LargestCost of one request, by budget; 0 and missing mean 1.
 	LargestCost map[string]int64
 	// CountDrop counts what was refused or could not be done, by reason.
@@ -166,6 +170,9 @@ func (b *Budget) Classes() int { return len(b.meters) }
 // New returns the core of a node under epoch e, whose document is doc, at
 // lease-clock reading now. The cold-start share is in force when it returns.
 func New(cfg Config, out Outbox, dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document, now int64) (*Core, error) {
+	if err := checkBaseline(cfg.Baseline); err != nil {
+		return nil, err
+	}
 	rec, err := epoch.Decode(e.ID, e.Body, dir)
 	if err != nil {
 		return nil, fmt.Errorf("core: %w", err)
@@ -244,10 +251,11 @@ func (c *Core) Leave(now int64, wallMillis uint64) {
 // the present view, which it refreshes.
 func (c *Core) Explain(now int64, b *Budget, class, position int) (allocator.Explanation, error) {
 	c.led.View(now, b.Index, &b.View)
-	if err := b.alloc.SetCeilings(b.View.Ceilings); err != nil {
+	ceilings, demand := c.believed(b)
+	if err := b.alloc.SetCeilings(ceilings); err != nil {
 		return allocator.Explanation{}, err
 	}
-	return b.alloc.Explain(class, position, b.View.Demand)
+	return b.alloc.Explain(class, position, demand)
 }
 
 // Refused returns what class k refused per second lately. counts is a present

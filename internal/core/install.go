@@ -209,7 +209,7 @@ func (c *Core) schedule(now int64, b *Budget) {
 		b.plan = append(b.plan, enforce.Step{Until: math.MaxInt64, Classes: make([]allocator.Rate, len(b.meters))})
 		return
 	}
-	b.steps = c.led.Steps(now, b.Index, b.steps[:0])
+	b.steps = c.allowed(now, b, b.steps)
 	for _, s := range b.steps {
 		b.plan = appendStep(b.plan, s, len(b.meters))
 		classes := b.plan[len(b.plan)-1].Classes

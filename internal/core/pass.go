@@ -109,9 +109,10 @@ func (c *Core) settle(now int64) {
 
 func (c *Core) settleOne(now int64, b *Budget) {
 	c.led.View(now, b.Index, &b.View)
-	err := b.alloc.SetCeilings(b.View.Ceilings)
+	ceilings, demand := c.believed(b)
+	err := b.alloc.SetCeilings(ceilings)
 	if err == nil {
-		err = b.alloc.Allocate(b.Target, b.View.Demand)
+		err = b.alloc.Allocate(b.Target, demand)
 	}
 	if err != nil {
 		// Only an overflow of a sum gets here: the rows themselves are
@@ -126,7 +127,7 @@ func (c *Core) settleOne(now int64, b *Budget) {
 			b.Total[i] += b.Target[k*n+i]
 		}
 	}
-	change, _ := c.led.Settle(now, b.Index, b.Total)
+	change := c.trade(now, b)
 	if c.pos < 0 && change > 0 || c.pos >= 0 && change > c.epoch.Budgets[b.Index].Base[c.pos]/100 {
 		c.urgent = true
 	}

@@ -36,6 +36,7 @@ type world struct {
 	peak    allocator.Rate // highest sum of enforced shares seen
 	lenient bool           // the sum may exceed the budget: the test looks at it itself
 	during  func()         // called after every event
+	alter   func(*Config)  // what differs from the usual in lives to come, nil for nothing
 }
 
 // host is one node: its core, its disk and its load.
@@ -139,6 +140,9 @@ func (h *host) start(bootstrap bool) {
 		FirstTick: h.clock() + h.w.rng.Int64N(testTick.Nanoseconds()),
 		NewLife:   func(floor uint64) (uint64, error) { return h.newInc(floor), nil },
 		CountDrop: func(reason string) { h.drops[reason]++ },
+	}
+	if h.w.alter != nil {
+		h.w.alter(&cfg)
 	}
 	var err error
 	h.core, err = New(cfg, h, dir, e, doc, h.clock())

@@ -30,9 +30,9 @@ type nodeCollector struct {
 
 // nodeDescs are the series; class series carry budget and class.
 type nodeDescs struct {
-	build, ready, frozen, join, digests, live, age, epoch, stalls, silent, jumps, restarts *prometheus.Desc
-	limit, base, ceiling, share, target, lent, borrowed                                    *prometheus.Desc
-	demand, classTarget, classShare                                                        *prometheus.Desc
+	build, baseline, ready, frozen, join, digests, live, age, epoch, stalls, silent, jumps, restarts *prometheus.Desc
+	limit, base, ceiling, share, target, lent, borrowed                                              *prometheus.Desc
+	demand, classTarget, classShare                                                                  *prometheus.Desc
 }
 
 func newNodeCollector(n *Node) *nodeCollector {
@@ -41,6 +41,7 @@ func newNodeCollector(n *Node) *nodeCollector {
 	}
 	return &nodeCollector{n: n, alarmDescs: newAlarmDescs(), nodeDescs: nodeDescs{
 		build:    one("node_info", "Always 1; the labels say which build and node this is.", "version", "node", "cluster"),
+		baseline: one("node_baseline", "1 in a node that is no product but what it is compared with; absent else.", "baseline"),
 		ready:    one("node_ready", "1 if the node should get traffic."),
 		frozen:   one("node_frozen", "1 while the kill switch is on."),
 		join:     one("node_join_state", "1 for the state the node is in.", "state"),
@@ -79,6 +80,9 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
 	}
 	gauge(c.build, 1, s.Version, s.Node, s.Cluster)
+	if s.Baseline != "" {
+		gauge(c.baseline, 1, s.Baseline)
+	}
 	gauge(c.ready, bit(s.Ready))
 	gauge(c.frozen, bit(s.Frozen))
 	for _, j := range []api.JoinState{api.NeverJoined, api.Joined, api.LostPeers, api.Alone} {

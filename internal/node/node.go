@@ -66,6 +66,9 @@ type Options struct {
 	// about nodes and budgets in the whole cluster.
 	Load   func() (*config.Config, error)
 	Reload <-chan os.Signal
+	// Baseline makes the node one of those that the product is compared with; see
+	// core.Config. "" is the product.
+	Baseline string
 	// Started, if set, is called once all listeners accept.
 	Started func(*Node)
 }
@@ -75,6 +78,7 @@ type Node struct {
 	cfg      *config.Config
 	log      *slog.Logger
 	version  string
+	baseline string
 	drainMax time.Duration
 	clock    *clock.Boot
 	reg      *prometheus.Registry
@@ -125,7 +129,7 @@ func open(cfg *config.Config, opts Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		cfg: cfg, log: opts.Log, version: opts.Version, clock: clock.NewBoot(), reg: prometheus.NewRegistry(),
+		cfg: cfg, log: opts.Log, version: opts.Version, baseline: opts.Baseline, clock: clock.NewBoot(), reg: prometheus.NewRegistry(),
 		calls: make(chan func()), known: map[ledger.EpochID]int64{}, started: time.Now(), drainMax: cmp.Or(opts.DrainMax, DefaultDrain),
 	}
 	n.drops = newDropCounter(n.reg)
@@ -187,6 +191,9 @@ func rowKey(packet []byte) (key string, order [2]uint64, ok bool) {
 
 // run starts everything, waits for the end and stops everything.
 func (n *Node) run(ctx context.Context, opts Options) error {
+	if n.baseline != "" {
+		n.log.Warn("THIS NODE IS A BASELINE FOR COMPARISONS, NOT SUBAK: do not let it near anything that must be protected", "baseline", n.baseline)
+	}
 	n.log.Info("node starts", "node", n.cfg.Node.Name, "cluster", n.cfg.Cluster.Name, "version", n.version,
 		"gossip", n.gossip.Addr(), "admin", n.web.Addr(), "epoch", n.epochName())
 	// The parts outlive ctx: what is drained after it still needs them.

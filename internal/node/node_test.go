@@ -60,6 +60,7 @@ type setup struct {
 	limit                            int
 	existing                         bool
 	roster                           []string // of the file; nil means a, b and c
+	baseline                         string
 }
 
 func (s setup) yaml() string {
@@ -113,9 +114,9 @@ func begin(t *testing.T, s setup) *live {
 	up := make(chan *Node, 1)
 	opts := Options{
 		Log: slog.New(slog.NewTextHandler(l.logged, nil)), Version: "test", DrainMax: 500 * time.Millisecond,
-		Started: func(n *Node) { up <- n },
-		Load:    func() (*config.Config, error) { return config.Parse(s.name+".yaml", []byte(*l.file.Load())) },
-		Reload:  l.hangup,
+		Started: func(n *Node) { up <- n }, Baseline: s.baseline,
+		Load:   func() (*config.Config, error) { return config.Parse(s.name+".yaml", []byte(*l.file.Load())) },
+		Reload: l.hangup,
 	}
 	go func() { l.done <- Run(ctx, cfg, opts) }()
 	select {

@@ -75,7 +75,7 @@ func (n *Node) begin(dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document
 		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
 		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
 		Bootstrap: n.mayBootstrap(), Durable: n.state != nil, Stored: stored,
-		NewLife: newIncarnation, LargestCost: n.costs, CountDrop: n.drops.count, Installed: n.installed,
+		NewLife: newIncarnation, Baseline: n.baseline, LargestCost: n.costs, CountDrop: n.drops.count, Installed: n.installed,
 	}, out, dir, e, doc, n.clock.Now())
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (n *Node) Status() api.Status {
 func (n *Node) snapshot(now int64) {
 	c := n.core
 	s := &api.Status{
-		Time: time.Now(), Node: n.cfg.Node.Name, Cluster: n.cfg.Cluster.Name, Version: n.version,
+		Time: time.Now(), Node: n.cfg.Node.Name, Cluster: n.cfg.Cluster.Name, Version: n.version, Baseline: n.baseline,
 		Uptime: time.Since(n.started).Seconds(), Join: n.join(), Frozen: c.Frozen(),
 		TickMillis: millis(n.cfg.Gossip.Tick), TermMillis: millis(n.cfg.Gossip.Term), Dropped: n.drops.snapshot(),
 	}
