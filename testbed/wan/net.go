@@ -3,51 +3,144 @@
 package wan
 
 import (
-	"context"
-	"net"
-	"os/exec"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	hostsMax        = 250
+	mtuDefault      = 1400
+	mtuMin          = 1280 // RFC 8200, section 5
+	mtuMax          = 9000
+	inFlightDefault = 65536
+	inFlightMax     = 1 << 20
+	nameMax         = 32
 )
 
 // Net is a running network.
 type Net struct {
-	hosts []*Host
+	hosts  []*Host
+	core   *core
+	wire   *wire
+	closed sync.Once
+	err    error // of Close
 }
 
-type inside struct{}
+// Validate says everything that is wrong with a configuration.
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf("wan: "+format, args...)) }
+	if len(c.Hosts) < 1 || len(c.Hosts) > hostsMax {
+		add("%d hosts: 1 to %d are possible", len(c.Hosts), hostsMax)
+	}
+	seen := map[string]bool{}
+	for _, name := range c.Hosts {
+		if !nameOK(name) {
+			add("host name %q: use 1 to %d of a-z, 0-9 and -", name, nameMax)
+		}
+		if seen[name] {
+			add("host name %q is used twice", name)
+		}
+		seen[name] = true
+	}
+	if c.MTU != 0 && (c.MTU < mtuMin || c.MTU > mtuMax) {
+		add("MTU %d: %d to %d are possible", c.MTU, mtuMin, mtuMax)
+	}
+	if c.InFlight < 0 || c.InFlight > inFlightMax {
+		add("%d packets in flight: up to %d are possible", c.InFlight, inFlightMax)
+	}
+	return errors.Join(errs...)
+}
 
-// New builds the network and starts the switch; all rules are zero.
-func New(cfg Config) (*Net, error) { return nil, ErrNotIsolated }
+func nameOK(name string) bool {
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= nameMax
+}
+
+// New builds the network and starts the switch; all rules are zero. It makes
+// network namespaces, so it needs Isolate (or to be root), and fails with what
+// Check says otherwise.
+func New(cfg Config) (*Net, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	mtu := cmp.Or(cfg.MTU, mtuDefault)
+	n := &Net{core: newCore(len(cfg.Hosts), mtu, cmp.Or(cfg.InFlight, inFlightDefault), cfg.Seed)}
+	var routes []netip.Addr
+	for i, name := range cfg.Hosts {
+		h, err := newHost(i, name, mtu, routes)
+		if err != nil {
+			return nil, errors.Join(err, n.closeHosts())
+		}
+		n.hosts = append(n.hosts, h)
+	}
+	var err error
+	if n.wire, err = startWire(n.core, n.hosts); err != nil {
+		return nil, errors.Join(err, n.closeHosts())
+	}
+	return n, nil
+}
 
 // Hosts are the hosts by their position in Config.Hosts.
 func (n *Net) Hosts() []*Host { return n.hosts }
 
 // Set edits a copy of the rules, one call of edit for each ordered pair of two
-// hosts, and puts the whole copy in force at once.
-func (n *Net) Set(edit func(src, dst int, r *Rule)) {}
+// hosts, and puts the whole copy in force at once. A link that becomes blocked
+// loses what it carries.
+func (n *Net) Set(edit func(src, dst int, r *Rule)) { n.core.replace(edit) }
 
 // Stats counts what happened since New.
-func (n *Net) Stats() Stats { return Stats{} }
-
-// Close ends the switch and gives everything back. Processes of the hosts go on
-// without a network, those started with Pdeathsig end.
-func (n *Net) Close() error { return nil }
-
-// Do runs f on a thread inside the host's network namespace: sockets that f makes
-// there stay there. Goroutines that f starts are not inside.
-func (h *Host) Do(f func() error) error { return ErrNotIsolated }
-
-// Start starts cmd as a process of the host.
-func (h *Host) Start(cmd *exec.Cmd) error { return ErrNotIsolated }
-
-// Listen listens inside the host. The address is a literal IP and port.
-func (h *Host) Listen(network, address string) (net.Listener, error) { return nil, ErrNotIsolated }
-
-// ListenPacket opens a UDP socket inside the host.
-func (h *Host) ListenPacket(network, address string) (net.PacketConn, error) {
-	return nil, ErrNotIsolated
+func (n *Net) Stats() Stats {
+	s := n.core.snapshot()
+	for _, h := range n.hosts {
+		s.HostDrop += h.dropped()
+	}
+	return s
 }
 
-// DialContext connects from inside the host. The address is a literal IP and port.
-func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return nil, ErrNotIsolated
+// Close ends the switch and gives everything back. Processes of the hosts go on
+// without a network; those started with a Pdeathsig get it.
+func (n *Net) Close() error {
+	n.closed.Do(func() { n.err = errors.Join(n.wire.close(), n.closeHosts()) })
+	return n.err
+}
+
+func (n *Net) closeHosts() error {
+	var errs []error
+	for _, h := range n.hosts {
+		errs = append(errs, h.close())
+	}
+	return errors.Join(errs...)
+}
+
+// dropped is how many packets the kernel of a host dropped because the switch
+// did not read them in time.
+func (h *Host) dropped() int64 {
+	h.inside.mu.RLock()
+	defer h.inside.mu.RUnlock()
+	if !h.inside.space.IsOpen() {
+		return 0
+	}
+	link, err := h.inside.netlink.LinkByName(device)
+	if err != nil || link.Attrs().Statistics == nil {
+		return 0
+	}
+	return int64(link.Attrs().Statistics.TxDropped)
+}
+
+// raise lets a switch thread run as soon as it has something to do.
+func raise() {
+	// RESET_ON_FORK: a thread that the runtime clones from this one is ordinary.
+	realtime := &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 10, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	_ = unix.SchedSetAttr(0, realtime, 0)
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 }
