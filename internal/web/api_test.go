@@ -147,6 +147,16 @@ func TestEveryRouteButProbesAndThePageNeedsTheToken(t *testing.T) {
 	}
 }
 
+func TestSharesAreReadByThoseWhoMayRead(t *testing.T) {
+	open := serve(t, Config{}, &scripted{scene: fiveCities()})
+	if resp, body := call(t, open, "GET", "/v1/shares"); resp.StatusCode != 200 || !strings.Contains(body, `"total":`) {
+		t.Errorf("shares: %d %s", resp.StatusCode, body)
+	}
+	if resp, _ := call(t, serve(t, Config{Token: "full"}, &scripted{scene: fiveCities()}), "GET", "/v1/shares"); resp.StatusCode != 401 {
+		t.Errorf("without the token: %d, want 401", resp.StatusCode)
+	}
+}
+
 func TestNoReadTokenIsNotAnEmptyReadToken(t *testing.T) {
 	s := serve(t, Config{Token: "full"}, &scripted{scene: fiveCities()})
 	if resp, _ := call(t, s, "GET", "/v1/status", "Authorization: Bearer "); resp.StatusCode != 401 {

@@ -29,6 +29,7 @@ func (s *Server) routes() []route {
 		{"/{$}", http.MethodGet, public, serveFile("index.html")},
 		{"/ui/{file}", http.MethodGet, public, func(w http.ResponseWriter, r *http.Request) { serveFile(r.PathValue("file"))(w, r) }},
 		{"/v1/status", http.MethodGet, read, s.serveStatus},
+		{"/v1/shares", http.MethodGet, read, s.serveShares},
 		{"/v1/events", http.MethodGet, read, s.serveEvents},
 		{"/v1/history", http.MethodGet, read, s.serveHistory},
 		{"/v1/explain", http.MethodGet, read, s.serveExplain},
@@ -91,6 +92,10 @@ func (s *Server) guarded(rt route) http.Handler {
 
 func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, s.backend.Status())
+}
+
+func (s *Server) serveShares(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusOK, s.backend.Shares())
 }
 
 // serveHistory answers for one budget.

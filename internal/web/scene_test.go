@@ -233,6 +233,13 @@ func (b *scripted) Ready() (bool, string) {
 	return false, "no config epoch is in force yet"
 }
 
+func (b *scripted) Shares() (s api.Shares) {
+	for _, x := range b.Status().Budgets {
+		s.Budgets = append(s.Budgets, api.Share{Name: x.Name, Total: x.Share})
+	}
+	return s
+}
+
 func (b *scripted) Healthy() (bool, string) { return true, "" }
 
 // prefill gives the server the five minutes that led up to the script's second.

@@ -74,6 +74,9 @@ type Backend interface {
 	// Status is a snapshot that the caller may keep; it is asked for at least
 	// twice a second, so it has to be cheap.
 	Status() api.Status
+	// Shares is what is enforced at this instant; it waits for nothing and may be
+	// asked for a hundred times a second.
+	Shares() api.Shares
 	// Explain says why one cell has its target; node "" means this node.
 	Explain(budget, class, node string) (api.Explanation, error)
 	// Freeze turns the kill switch on or off. The new state has to show in
