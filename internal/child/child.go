@@ -142,28 +142,33 @@ func CleanEnv(prefix string) []string {
 
 // Process is one child.
 type Process struct {
-	name string
-	cmd  *exec.Cmd
-	log  tail
-	done chan struct{} // closed when it has ended and been waited for
-	err  error         // valid after done
+	name    string
+	cmd     *exec.Cmd
+	log     tail
+	done    chan struct{} // closed when it has ended and been waited for
+	err     error         // valid after done, as is endedAt
+	endedAt time.Time
+
+	limits sync.Mutex // held while the limit is being changed
 
 	mu     sync.Mutex // guards what follows
 	paused bool
+	over   bool    // it has ended
 	limit  limiter // nil without a limit on its CPU
 }
 
 func (p *Process) wait() {
 	p.err = p.cmd.Wait()
-	_ = p.log.close() // the last line is in memory too
+	p.endedAt = time.Now()
+	_ = p.log.close() // its end is in memory too
 	p.mu.Lock()
-	lifted := p.limit
-	p.limit = nil
+	last := p.limit
+	p.limit, p.over = nil, true
 	p.mu.Unlock()
-	close(p.done)
-	if lifted != nil {
-		_ = lifted.lift() // an empty group left behind does no harm
+	if last != nil {
+		_ = last.lift() // an empty group left behind does no harm
 	}
+	close(p.done)
 }
 
 // Name is that of the launch.
@@ -183,6 +188,14 @@ func (p *Process) Ended() (bool, error) {
 	default:
 		return false, nil
 	}
+}
+
+// EndedAt is when the child ended; the zero time if it has not.
+func (p *Process) EndedAt() time.Time {
+	if gone, _ := p.Ended(); !gone {
+		return time.Time{}
+	}
+	return p.endedAt
 }
 
 // Kill is kill -9; it returns when the child is gone.
