@@ -22,6 +22,29 @@ func Five() Topology {
 	return between("five", five)
 }
 
+// Scattered22 is the simulators' topology: 22 cities, some of them in Africa and on
+// the Gulf, of equal weights, without regions or clocks. What is claimed of the
+// core's reaction was measured over these. Most of the evaluation's 22 are closer
+// together and a few farther from all others, so that its slowest reactions are
+// a little slower.
+func Scattered22() Topology {
+	var places []Place
+	for _, p := range []struct {
+		name        string
+		north, east float64
+	}{
+		{"amsterdam", 52.37, 4.90}, {"ashburn", 39.04, -77.49}, {"miami", 25.76, -80.19}, {"toronto", 43.65, -79.38},
+		{"chicago", 41.88, -87.63}, {"dallas", 32.78, -96.80}, {"dubai", 25.20, 55.27}, {"frankfurt", 50.11, 8.68},
+		{"hongkong", 22.32, 114.17}, {"johannesburg", -26.20, 28.05}, {"lagos", 6.52, 3.38}, {"santiago", -33.45, -70.67},
+		{"london", 51.51, -0.13}, {"losangeles", 34.05, -118.24}, {"madrid", 40.42, -3.70}, {"mumbai", 19.08, 72.88},
+		{"saopaulo", -23.55, -46.63}, {"seattle", 47.61, -122.33}, {"singapore", 1.35, 103.82}, {"stockholm", 59.33, 18.07},
+		{"sydney", -33.87, 151.21}, {"tokyo", 35.68, 139.69},
+	} {
+		places = append(places, Place{Name: p.name, North: p.north, East: p.east, Weight: 1})
+	}
+	return between("scattered22", places)
+}
+
 func cities() []Place {
 	hours := func(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
 	return []Place{

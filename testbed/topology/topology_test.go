@@ -78,6 +78,9 @@ func TestDelayIsLightInFibreHalfAsLongAgainAndTheLastMile(t *testing.T) {
 	if got := Delay(equator, equator); got != time.Millisecond {
 		t.Errorf("from a place to itself takes %s, want the last mile's 1ms", got)
 	}
+	if got := Scattered22().MaxRTT().Round(time.Millisecond); got != 282*time.Millisecond {
+		t.Errorf("longest round trip of the scattered cities %s, want 282ms", got)
+	}
 	if got := Cities22().MaxRTT().Round(time.Millisecond); got != 280*time.Millisecond {
 		t.Errorf("longest round trip of 22 cities %s, want 280ms: from gru to nrt", got)
 	}
