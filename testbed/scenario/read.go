@@ -1,29 +1,98 @@
 package scenario
 
 import (
-	"time"
+	"embed"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
 
+	"subak/internal/config"
+	"subak/internal/strict"
 	"subak/testbed/evidence"
 )
 
-// Bin is the resolution of a run's series; phases are whole numbers of bins.
-const Bin = 100 * time.Millisecond
+//go:embed files/*.yaml
+var files embed.FS
 
 // Files returns every scenario of the testbed, by name.
-func Files() ([]Scenario, error) { return nil, nil }
+func Files() ([]Scenario, error) {
+	entries, err := files.ReadDir("files")
+	if err != nil {
+		return nil, fmt.Errorf("scenario: %w", err)
+	}
+	var all []Scenario
+	var faults strict.Faults
+	for _, e := range entries {
+		text, err := files.ReadFile(path.Join("files", e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+		s, bad := parse(e.Name(), text)
+		faults = append(faults, bad...)
+		all = append(all, s)
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return all, nil
+}
 
-// Parse reads one scenario. The error holds every fault, with its line.
-func Parse(name string, text []byte) (Scenario, error) { return Scenario{}, nil }
+// Parse reads one scenario; name is the file's, which messages repeat. The error is
+// a [strict.Faults] with everything that is wrong.
+func Parse(name string, text []byte) (Scenario, error) {
+	s, faults := parse(name, text)
+	if len(faults) > 0 {
+		return Scenario{}, faults
+	}
+	return s, nil
+}
 
-// For is the story of one variant: lengths of phases are the variant's; every
-// fault has its name, its nodes and groups, an absolute At and, where its kind
-// lasts, a For, and no In; every load and step names its nodes; steps have become
-// phases, called step 1, step 2 and so on; and the claims are those about the
-// variant.
-func (s *Scenario) For(v evidence.Variant) Scenario { return *s }
+func parse(name string, text []byte) (Scenario, strict.Faults) {
+	var s Scenario
+	strict.SetDefaults(reflect.ValueOf(&s).Elem())
+	r := strict.New(name, "start from a copy of steady.yaml")
+	r.Decode(name, text, &s)
+	s.fill()
+	if !r.Bad("") {
+		c := checker{Report: r, s: &s}
+		c.check()
+		if want := strings.TrimSuffix(path.Base(name), ".yaml"); s.Name != "" && s.Name != want {
+			c.Fault("name", fmt.Sprintf("%q is not the file's", s.Name), "write "+want+", or rename the file")
+		}
+	}
+	return s, r.Faults()
+}
 
-// Rates is what is offered, in requests/s: Rates[class*nodes+node][phase].
-func (s *Scenario) Rates() [][]float64 { return nil }
+// Validate reports all faults of a scenario that was not read from a file.
+func (s *Scenario) Validate() error {
+	c := checker{Report: strict.New(s.Name, ""), s: s}
+	c.check()
+	if c.OK() {
+		return nil
+	}
+	return c.Faults()
+}
 
-// Length is how long the load of a variant lasts.
-func (s *Scenario) Length(v evidence.Variant) time.Duration { return 0 }
+// fill gives lists that were left out their defaults.
+func (s *Scenario) fill() {
+	if len(s.Variants) == 0 {
+		s.Variants = []Variant{{Name: VariantName(evidence.Subak)}}
+	}
+	if len(s.Budget.Classes) == 0 {
+		s.Budget.Classes = []Class{
+			{"confirmed", config.Whole * 60 / 100}, {"uncleared", config.Whole * 40 / 100},
+		}
+	}
+	for i := range s.Faults {
+		if f := &s.Faults[i]; f.Name == "" {
+			f.Name = string(f.Kind)
+		}
+	}
+}
+
+// Lists reports whether the scenario has the variant.
+func (s *Scenario) Lists(v evidence.Variant) bool {
+	return slices.ContainsFunc(s.Variants, func(x Variant) bool { return x.Name == VariantName(v) })
+}

@@ -69,9 +69,11 @@ type Scenario struct {
 	Load []Load `yaml:"load"`
 	// Phases divide the run. Required unless there is a Trace.
 	Phases []Phase `yaml:"phases"`
-	// Trace is a contention scenario, instead of Load and Phases.
+	// Trace is a contention scenario, instead of Load and Phases. It becomes the
+	// only phase, "trace".
 	Trace *Trace `yaml:"trace,omitempty"`
-	// Steps are demand steps to be timed, after the phases.
+	// Steps are demand steps to be timed, after the phases. They become the
+	// phases "rest 1", "step 1", "rest 2" and so on.
 	Steps  *Steps  `yaml:"steps,omitempty"`
 	Faults []Fault `yaml:"faults"`
 	Claims []Claim `yaml:"claims"`
@@ -182,17 +184,20 @@ func (Spread) Choices() []string { return []string{string(ByWeight), string(Equa
 
 // Trace is a contention scenario of the evaluation, as load.
 type Trace struct {
-	Name   string        `yaml:"name"`   // as internal/contention lists them
-	Cycle  time.Duration `yaml:"cycle"`  // how long each cycle of the trace is offered
-	Cycles int           `yaml:"cycles"` // how many of them
-	First  int           `yaml:"first" default:"0"`
+	Name   string        `yaml:"name"`              // as internal/contention lists them
+	Cycle  time.Duration `yaml:"cycle"`             // how long each cycle of the trace is offered
+	Cycles int           `yaml:"cycles"`            // how many of them
+	First  int           `yaml:"first" default:"0"` // cycle to begin with
+	// Hasten lets the slow shapes (S5, S7) run so many times faster. Default 1.
+	Hasten int `yaml:"hasten" default:"1"`
 }
 
-// Steps are demand steps: one of Nodes after the other is offered Rate of Class
-// for Gap, beside the load of the last phase. Only the rise is timed.
+// Steps are demand steps: after Rest, one of Nodes after the other is offered Rate
+// of Class for Gap, beside what is offered throughout. Only the rise is timed.
 type Steps struct {
 	Count int            `yaml:"count"`
 	Gap   time.Duration  `yaml:"gap"`
+	Rest  time.Duration  `yaml:"rest"`
 	Nodes []string       `yaml:"nodes"` // taken in turn
 	Class string         `yaml:"class"`
 	Rate  config.Portion `yaml:"rate"`
