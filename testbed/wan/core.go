@@ -3,6 +3,8 @@
 package wan
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,28 +53,23 @@ func newCore(hosts, mtu, capacity int, seed uint64) *core {
 	return c
 }
 
-// replace puts edited rules in force at once.
-func (c *core) replace(edit func(src, dst int, r *Rule)) {
+// replace puts rules in force, all at once: [src*hosts+dst].
+func (c *core) replace(rules []Rule) error {
 	c.edit.Lock()
 	defer c.edit.Unlock()
 	old := c.table.Load()
-	next := &table{rules: make([]Rule, len(old.rules)), cuts: make([]uint32, len(old.cuts))}
-	copy(next.rules, old.rules)
-	copy(next.cuts, old.cuts)
-	for src := range c.hosts {
-		for dst := range c.hosts {
-			if src == dst {
-				continue
-			}
-			at := src*c.hosts + dst
-			edit(src, dst, &next.rules[at])
-			next.rules[at] = next.rules[at].within()
-			if next.rules[at].Block && !old.rules[at].Block {
-				next.cuts[at]++
-			}
+	if len(rules) != len(old.rules) {
+		return fmt.Errorf("wan: %d rules for %d hosts", len(rules), c.hosts)
+	}
+	next := &table{rules: make([]Rule, len(rules)), cuts: slices.Clone(old.cuts)}
+	for at, r := range rules {
+		next.rules[at] = r.within()
+		if r.Block && !old.rules[at].Block {
+			next.cuts[at]++
 		}
 	}
 	c.table.Store(next)
+	return nil
 }
 
 // receive takes a packet that host sent at now. The bytes are copied.

@@ -34,7 +34,7 @@ const (
 type inside struct {
 	mu      sync.RWMutex // guards space
 	space   netns.NsHandle
-	tun     int
+	tun     int // -1 once the switch has it
 	netlink *netlink.Handle
 	name    string      // file of the namespace, "" if there is none
 	starts  chan func() // run on the thread that is the parent of its processes
@@ -197,6 +197,15 @@ func (h *Host) close() error {
 		close(in.starts)
 	}
 	return errors.Join(errs...)
+}
+
+// releaseTUN gives the device of the host away.
+func (h *Host) releaseTUN() *os.File {
+	h.inside.mu.Lock()
+	defer h.inside.mu.Unlock()
+	f := os.NewFile(uintptr(h.inside.tun), device)
+	h.inside.tun = -1
+	return f
 }
 
 // enter puts this thread into the host.

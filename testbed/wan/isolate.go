@@ -10,15 +10,17 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// The program runs three times: outside, as it was called; as the first process
+// The program runs several times: outside, as it was called; as the first process
 // of the new namespaces, which only furnishes them, passes on signals and reaps;
-// and inside, where Isolate returns. The variable tells them apart.
+// and inside, where Isolate returns. The variable tells them apart. New runs it
+// once more, as the switch.
 const (
 	stageVariable = "SUBAK_WAN_STAGE"
 	stageInit     = "init"
@@ -50,14 +52,13 @@ func Isolate() error {
 	switch os.Getenv(stageVariable) {
 	case stageInit:
 		os.Exit(beInit())
+	case stageSwitch:
+		os.Exit(beSwitch())
 	case stageInside:
-		if err := os.Unsetenv(stageVariable); err != nil {
-			return err
-		}
 		if os.Getppid() != 1 {
 			return fmt.Errorf("%w: %s is set from outside", ErrNotIsolated, stageVariable)
 		}
-		return nil
+		return errors.Join(os.Unsetenv(stageVariable), os.Setenv(readyVariable, strconv.Itoa(os.Getpid())))
 	}
 	// The death signal of a child is bound to the thread that started it.
 	runtime.LockOSThread()

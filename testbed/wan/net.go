@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -25,8 +23,10 @@ const (
 // Net is a running network.
 type Net struct {
 	hosts  []*Host
-	core   *core
-	wire   *wire
+	proc   *switchProcess
+	mu     sync.Mutex // guards rules and last
+	rules  []Rule     // as last sent to the switch
+	last   Stats      // as last heard from it
 	closed sync.Once
 	err    error // of Close
 }
@@ -73,18 +73,20 @@ func New(cfg Config) (*Net, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	mtu := cmp.Or(cfg.MTU, mtuDefault)
-	n := &Net{core: newCore(len(cfg.Hosts), mtu, cmp.Or(cfg.InFlight, inFlightDefault), cfg.Seed)}
+	cfg.MTU = cmp.Or(cfg.MTU, mtuDefault)
+	cfg.InFlight = cmp.Or(cfg.InFlight, inFlightDefault)
+	n := &Net{rules: make([]Rule, len(cfg.Hosts)*len(cfg.Hosts))}
 	var routes []netip.Addr
 	for i, name := range cfg.Hosts {
-		h, err := newHost(i, name, mtu, routes)
+		h, err := newHost(i, name, cfg.MTU, routes)
 		if err != nil {
 			return nil, errors.Join(err, n.closeHosts())
 		}
 		n.hosts = append(n.hosts, h)
 	}
 	var err error
-	if n.wire, err = startWire(n.core, n.hosts); err != nil {
+	n.proc, err = startSwitch(cfg, n.hosts)
+	if err != nil {
 		return nil, errors.Join(err, n.closeHosts())
 	}
 	return n, nil
@@ -94,23 +96,40 @@ func New(cfg Config) (*Net, error) {
 func (n *Net) Hosts() []*Host { return n.hosts }
 
 // Set edits a copy of the rules, one call of edit for each ordered pair of two
-// hosts, and puts the whole copy in force at once. A link that becomes blocked
-// loses what it carries.
-func (n *Net) Set(edit func(src, dst int, r *Rule)) { n.core.replace(edit) }
+// hosts, and puts the whole copy in force at once, before it returns. A link that
+// becomes blocked loses what it carries. Close tells if the switch has failed.
+func (n *Net) Set(edit func(src, dst int, r *Rule)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for src := range n.hosts {
+		for dst := range n.hosts {
+			if src != dst {
+				edit(src, dst, &n.rules[src*len(n.hosts)+dst])
+			}
+		}
+	}
+	_ = n.proc.call("Set", n.rules, new(int)) // fails only when it has ended
+}
 
-// Stats counts what happened since New.
+// Stats counts what happened since New; after Close, until the last call before.
 func (n *Net) Stats() Stats {
-	s := n.core.snapshot()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var s Stats
+	if n.proc.call("Stats", 0, &s) != nil {
+		return n.last
+	}
 	for _, h := range n.hosts {
 		s.HostDrop += h.dropped()
 	}
+	n.last = s
 	return s
 }
 
 // Close ends the switch and gives everything back. Processes of the hosts go on
 // without a network; those started with a Pdeathsig get it.
 func (n *Net) Close() error {
-	n.closed.Do(func() { n.err = errors.Join(n.wire.close(), n.closeHosts()) })
+	n.closed.Do(func() { n.err = errors.Join(n.proc.close(), n.closeHosts()) })
 	return n.err
 }
 
@@ -135,12 +154,4 @@ func (h *Host) dropped() int64 {
 		return 0
 	}
 	return int64(link.Attrs().Statistics.TxDropped)
-}
-
-// raise lets a switch thread run as soon as it has something to do.
-func raise() {
-	// RESET_ON_FORK: a thread that the runtime clones from this one is ordinary.
-	realtime := &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 10, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	_ = unix.SchedSetAttr(0, realtime, 0)
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 }
