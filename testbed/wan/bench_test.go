@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // BenchmarkDelay says how late packets of a 20 ms link arrive: at rest, with
@@ -20,26 +22,29 @@ func BenchmarkDelay(b *testing.B) {
 	b.Run("goroutines", func(b *testing.B) { delays(b, burnGoroutines) })
 }
 
-// delays sends a datagram each millisecond and reports the travel times.
+// delays sends a datagram each millisecond and reports the travel times, up to
+// when the receiving kernel got it: when a reader gets to run is not the wire's.
 func delays(b *testing.B, burn func(testing.TB)) {
 	n := network(b, Config{Hosts: []string{"ams", "fra"}})
 	n.Set(func(src, dst int, r *Rule) { r.Delay = 20 * time.Millisecond })
 	x := packetSocket(b, n.Hosts()[0], n.Hosts()[0].V4)
 	y := packetSocket(b, n.Hosts()[1], n.Hosts()[1].V4)
+	stamp(b, y)
 	burn(b)
-	start := time.Now()
 	got := make([]time.Duration, 0, b.N)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		p := make([]byte, 100)
+		p, control := make([]byte, 100), make([]byte, 100)
 		for range b.N {
 			if y.SetReadDeadline(time.Now().Add(patience)) != nil {
 				return
 			}
-			if _, err := y.Read(p); err != nil {
+			_, k, _, _, err := y.ReadMsgUDP(p, control)
+			if err != nil {
 				return
 			}
-			got = append(got, time.Since(start)-time.Duration(binary.BigEndian.Uint64(p)))
+			sent := time.Unix(0, int64(binary.BigEndian.Uint64(p)))
+			got = append(got, stamped(b, control[:k]).Sub(sent))
 		}
 	})
 	tick := time.NewTicker(time.Millisecond)
@@ -49,7 +54,7 @@ func delays(b *testing.B, burn func(testing.TB)) {
 	b.ResetTimer()
 	for range b.N {
 		<-tick.C
-		binary.BigEndian.PutUint64(p[:], uint64(time.Since(start)))
+		binary.BigEndian.PutUint64(p[:], uint64(time.Now().UnixNano()))
 		if _, err := x.WriteToUDPAddrPort(p[:], to); err != nil {
 			b.Fatal(err)
 		}
@@ -64,6 +69,31 @@ func delays(b *testing.B, burn func(testing.TB)) {
 	b.ReportMetric(at(.99), "p99-ms")
 	b.ReportMetric(at(.999), "p99.9-ms")
 	b.ReportMetric(n.Stats().LateMax.Seconds()*1000, "switch-max-ms")
+}
+
+// stamp asks the kernel to say when it received each datagram; stamped reads it.
+func stamp(b *testing.B, c *net.UDPConn) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	})
+	if err != nil || failed != nil {
+		b.Fatal(err, failed)
+	}
+}
+
+func stamped(b *testing.B, control []byte) time.Time {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) != 1 || len(messages[0].Data) < 16 {
+		b.Errorf("no time stamp: %v, %v", messages, err)
+		return time.Time{}
+	}
+	data := messages[0].Data
+	return time.Unix(int64(binary.NativeEndian.Uint64(data)), int64(binary.NativeEndian.Uint64(data[8:])))
 }
 
 // burnProcesses keeps every core busy from outside this process.
