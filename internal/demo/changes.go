@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"subak/internal/api"
+	nodes "subak/testbed/cluster"
 	"subak/testbed/load"
 	"subak/testbed/origin"
 )
@@ -21,7 +21,7 @@ type step struct {
 	length      time.Duration
 	nodes       []int // who has load, by position in the plan
 	ask         int   // the node that is asked
-	request     *api.ChangeRequest
+	edit        *nodes.Edit
 	start       int   // node to start first; -1 none
 	kill        int   // node to kill -9 first; -1 none
 	limit       int64 // in force afterwards, requests/s
@@ -55,20 +55,17 @@ func (p *plan) changesScript(scale float64) []step {
 	limit, half := p.limit, p.limit/2
 	seconds := func(s float64) time.Duration { return time.Duration(s * scale * float64(time.Second)).Round(seriesBin) }
 	five, six, joined, rest := []int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3, 4, 5}, []int{0, 1, 2, 4, 5}, []int{0, 1, 2, 5}
-	file := func(nodes []int, limit int64, first int) *api.ChangeRequest {
-		return &api.ChangeRequest{Name: "budgets.yaml", File: p.changeYAML(nodes, limit, first)}
-	}
+	split := func(first int64) []int64 { return []int64{10_000 * first, 1_000_000 - 10_000*first} }
 	all := []step{
 		{name: "steady", title: "nothing changes", length: seconds(4), nodes: five, limit: limit},
-		{name: "cut", title: "budget cut by half, at fra", length: seconds(5), nodes: five, ask: 1, request: file(nil, half, 60), limit: half},
-		{name: "restore", title: "budget restored, at iad", length: seconds(5), nodes: five, ask: 2, request: file(nil, limit, 60), limit: limit},
-		{name: "re-split", title: "classes 60/40 to 30/70, at ams", length: seconds(5), nodes: five, request: file(nil, limit, 30), limit: limit},
-		{name: "join", title: "jnb starts and is added", length: seconds(7), nodes: five, request: file(six, 0, 0), start: 5, limit: limit},
-		{name: "remove", title: "gru is removed, at jnb", length: seconds(5), nodes: joined, ask: 5, request: file(joined, 0, 0), limit: limit},
-		{name: "forget", title: "kill -9 of sin; it is forgotten", length: seconds(9), nodes: joined, ask: 2, request: &api.ChangeRequest{Forget: []string{p.nodes[4].name}}, kill: 4, limit: limit},
+		{name: "cut", title: "budget cut by half, at fra", length: seconds(5), nodes: five, ask: 1, edit: &nodes.Edit{Limit: half}, limit: half},
+		{name: "restore", title: "budget restored, at iad", length: seconds(5), nodes: five, ask: 2, edit: &nodes.Edit{Limit: limit, Revert: true}, limit: limit},
+		{name: "re-split", title: "classes 60/40 to 30/70, at ams", length: seconds(5), nodes: five, edit: &nodes.Edit{Reserve: split(30)}, limit: limit},
+		{name: "join", title: "jnb starts and is added", length: seconds(7), nodes: five, edit: &nodes.Edit{Roster: six}, start: 5, limit: limit},
+		{name: "remove", title: "gru is removed, at jnb", length: seconds(5), nodes: joined, ask: 5, edit: &nodes.Edit{Roster: joined}, limit: limit},
+		{name: "forget", title: "kill -9 of sin; it is forgotten", length: seconds(9), nodes: joined, ask: 2, edit: &nodes.Edit{Forget: []int{4}}, kill: 4, limit: limit},
 		{name: "rest", title: "nothing changes", length: seconds(4), nodes: rest, limit: limit},
 	}
-	all[2].request.Revert = true // it was in force before
 	for i := range all {
 		if all[i].name != "join" {
 			all[i].start = -1
@@ -78,23 +75,6 @@ func (p *plan) changesScript(scale float64) []step {
 		}
 	}
 	return all
-}
-
-// changeYAML is a file for subak apply; without nodes, or with limit 0, it leaves
-// that part out.
-func (p *plan) changeYAML(nodes []int, limit int64, first int) string {
-	var b strings.Builder
-	if len(nodes) > 0 {
-		b.WriteString("nodes:\n")
-		for _, i := range nodes {
-			fmt.Fprintf(&b, "  - {name: %s, weight: %d}\n", p.nodes[i].name, p.nodes[i].weight)
-		}
-	}
-	if limit > 0 {
-		fmt.Fprintf(&b, "budgets:\n  - name: origin\n    limit: %d/s\n    burst: %s\n    insurance: %d%%\n    classes:\n", limit, p.burst, p.insurance)
-		fmt.Fprintf(&b, "      - {name: %s, reserve: %d%%}\n      - {name: %s, reserve: %d%%}\n", p.classes[0].name, first, p.classes[1].name, 100-first)
-	}
-	return b.String()
 }
 
 // StepResult is what one change did.
@@ -223,26 +203,24 @@ func (c *cluster) stepStreams(steps []step) []load.Stream {
 func (c *cluster) step(ctx context.Context, s *step, began time.Time, end time.Time) (StepResult, error) {
 	r := StepResult{Name: s.name, Title: s.title}
 	if s.kill >= 0 {
-		p := c.nodes[s.kill]
-		c.nodes[s.kill] = nil
-		p.kill()
+		c.nodes.Kill(s.kill)
 	}
 	if err := c.origin.Enter(ctx, s.name); err != nil {
 		return r, err
 	}
 	if s.start >= 0 {
-		if err := c.startNode(s.start, "existing"); err != nil {
+		if err := c.startNode(s.start); err != nil {
 			return r, err
 		}
-		if err := c.awaitMet(ctx, s.start, s.ask); err != nil {
-			return r, err
+		if err := c.nodes.AwaitMet(ctx, s.start, s.ask); err != nil {
+			return r, fmt.Errorf("demo: %w", err)
 		}
 	}
 	c.ui.say("%-9s %s", s.name, s.title)
-	if s.request != nil {
+	if s.edit != nil {
 		change, err := c.applyStep(ctx, s, end)
 		if err != nil {
-			return r, fmt.Errorf("demo: %s: %w\n%s", s.name, err, c.logs())
+			return r, fmt.Errorf("demo: %s: %w\n%s", s.name, err, c.nodes.LastLines(8))
 		}
 		for _, line := range change.Plan {
 			c.ui.say("            %s", line)
@@ -267,57 +245,15 @@ func (c *cluster) step(ctx context.Context, s *step, began time.Time, end time.T
 	return r, nil
 }
 
-// applyStep asks for a change, again while the node refuses because it still
-// hears the node to be forgotten, and waits until it is in force.
+// applyStep asks for a change and waits until it is in force, until end at most.
 func (c *cluster) applyStep(ctx context.Context, s *step, end time.Time) (api.Change, error) {
-	client := c.clients[s.ask]
-	made, err := client.Change(ctx, *s.request)
-	for err != nil && len(s.request.Forget) > 0 && time.Until(end) > 0 && ctx.Err() == nil {
-		if _, refused := errors.AsType[*api.Refused](err); !refused {
-			return made, err
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return made, err
-		}
-		made, err = client.Change(ctx, *s.request)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	made, err := c.nodes.Apply(ctx, s.ask, *s.edit)
+	if err == nil {
+		_, err = c.nodes.AwaitChange(ctx, s.ask, made.Epoch)
 	}
-	if err != nil {
-		return made, err
-	}
-	now := made
-	for now.State != api.ChangeInForce {
-		if now.State.Done() || time.Until(end) <= 0 {
-			return made, fmt.Errorf("epoch %s is %s: %s", made.Epoch, now.State, now.Reason)
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return made, err
-		}
-		if now, err = client.Progress(ctx, made.Epoch); err != nil {
-			return made, err
-		}
-	}
-	return made, nil
-}
-
-// awaitMet waits until a node that starts is known to the node that will be asked.
-func (c *cluster) awaitMet(ctx context.Context, i, by int) error {
-	for ctx.Err() == nil {
-		if err := c.crashed(); err != nil {
-			return err
-		}
-		members, err := c.clients[by].Members(ctx)
-		if err == nil {
-			for _, m := range members {
-				if m.Name == c.plan.nodes[i].name && m.Gossip == "alive" && m.Refused == "" {
-					return nil
-				}
-			}
-		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return context.Cause(ctx)
+	return made, err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

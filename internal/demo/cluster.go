@@ -2,37 +2,36 @@ package demo
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"subak/internal/api"
+	"subak/internal/child"
+	nodes "subak/testbed/cluster"
 	"subak/testbed/origin"
 )
 
 // cluster is five nodes and an origin at work. One goroutine, that of Run,
 // starts, kills and closes; watchers only read.
 type cluster struct {
-	opt     Options
-	plan    plan
-	ui      *screen
-	dir     string
-	key     string // gossip key, base64
-	sup     *supervisor
-	at      []address
-	nodes   []*process
-	clients []*api.Client
-	origin  *origin.Client
-	data    string // host:port of the origin
-	source  *process
+	opt    Options
+	plan   plan
+	ui     *screen
+	dir    string
+	sup    *child.Supervisor
+	at     []address
+	nodes  *nodes.Cluster // nil before the origin has said where it is
+	origin *origin.Client
+	source *child.Process
+}
+
+// address is where one node listens.
+type address struct {
+	proxy, admin, gossip string // host:port
 }
 
 // How long things may take before the demo gives up.
@@ -42,51 +41,34 @@ const (
 	stopGrace  = 3 * time.Second
 )
 
-// newCluster prepares addresses, files and clients; nothing runs yet.
+// newCluster prepares addresses and a directory; nothing runs yet.
 func newCluster(opt Options, ui *screen) (*cluster, error) {
 	return newClusterOf(opt, ui, script(opt.Limit, opt.Scale))
 }
 
 func newClusterOf(opt Options, ui *screen, p plan) (c *cluster, err error) {
 	c = &cluster{opt: opt, plan: p, ui: ui}
-	if c.dir, err = tempDir(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(c.dir) // the first error says more
-		}
-	}()
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("demo: gossip key: %w", err)
-	}
-	c.key = base64.StdEncoding.EncodeToString(key)
 	rng := mathrand.New(mathrand.NewPCG(uint64(os.Getpid()), uint64(time.Now().UnixNano())))
 	for _, n := range c.plan.nodes {
 		ports, err := freePorts(n.host, 3, rng)
 		if err != nil {
 			return nil, err
 		}
-		a := address{proxy: ports[0], admin: ports[1], gossip: ports[2]}
-		client, err := api.NewClient(api.ClientConfig{Address: a.admin, Timeout: pollTimeout})
-		if err != nil {
-			return nil, fmt.Errorf("demo: %w", err)
-		}
-		c.at = append(c.at, a)
-		c.clients = append(c.clients, client)
+		c.at = append(c.at, address{proxy: ports[0], admin: ports[1], gossip: ports[2]})
 	}
-	c.nodes = make([]*process, len(c.at))
-	c.sup = newSupervisor()
+	if c.dir, err = tempDir(); err != nil {
+		return nil, err
+	}
+	c.sup = child.New()
 	return c, nil
 }
 
 // close stops every process and removes every file.
 func (c *cluster) close() {
-	c.sup.close(stopGrace)
-	for _, client := range c.clients {
-		client.Close()
+	if c.nodes != nil {
+		c.nodes.Close()
 	}
+	c.sup.Close(stopGrace)
 	if c.origin != nil {
 		c.origin.HTTP.CloseIdleConnections()
 	}
@@ -98,72 +80,73 @@ func (c *cluster) close() {
 // up starts the origin and all nodes, and waits until they are one cluster.
 func (c *cluster) up(ctx context.Context) error {
 	c.ui.say("subak demo: %d nodes share %s requests/s to one origin (seed %d)", c.plan.founders(), comma(int(c.plan.limit)), c.opt.Seed)
-	if err := c.startOrigin(ctx); err != nil {
+	data, err := c.startOrigin(ctx)
+	if err != nil {
 		return err
 	}
+	cfg := c.plan.setup(c.at, data)
+	cfg.Binary, cfg.Dir, cfg.Children, cfg.Grace = c.opt.Exe, c.dir, c.sup, stopGrace
+	if c.nodes, err = nodes.New(cfg); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
 	for i := range c.plan.founders() {
-		if err := c.startNode(i, "new"); err != nil {
+		if err := c.startNode(i); err != nil {
 			return err
 		}
 	}
 	return c.awaitReady(ctx)
 }
 
-func (c *cluster) startOrigin(ctx context.Context) error {
-	line := newFirstLine()
-	p, err := c.sup.start(launch{name: "origin", path: c.opt.Exe, args: c.opt.OriginArgs, env: cleanEnv(), stdin: true, stdout: line})
+// startOrigin starts the origin; data is its address for requests.
+func (c *cluster) startOrigin(ctx context.Context) (data string, err error) {
+	line := child.NewFirstLine()
+	p, err := c.sup.Start(child.Launch{Name: "origin", Path: c.opt.Exe, Args: c.opt.OriginArgs, Env: child.CleanEnv("SUBAK_"), Stdin: true, Stdout: line})
 	if err != nil {
-		return err
+		return "", fmt.Errorf("demo: %w", err)
 	}
 	c.source = p
 	timer := time.NewTimer(originWait)
 	defer timer.Stop()
 	select {
-	case text := <-line.ready:
+	case text := <-line.Ready():
 		var a origin.Addresses
 		if err := json.Unmarshal(text, &a); err != nil || a.Data == "" || a.Control == "" {
-			return fmt.Errorf("demo: the origin says %q in place of its addresses", text)
+			return "", fmt.Errorf("demo: the origin says %q in place of its addresses", text)
 		}
-		c.data = a.Data
 		c.origin = &origin.Client{Address: a.Control, HTTP: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}}
-		return nil
-	case <-p.done:
-		return p.failure()
+		return a.Data, nil
+	case <-p.Done():
+		return "", fmt.Errorf("demo: %w", p.Failure())
 	case <-timer.C:
-		return fmt.Errorf("demo: the origin did not start within %s", originWait)
+		return "", fmt.Errorf("demo: the origin did not start within %s", originWait)
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 }
 
-// startNode writes the configuration of node i and starts it.
-func (c *cluster) startNode(i int, state string) error {
-	name := c.plan.nodes[i].name
-	data := filepath.Join(c.dir, name)
-	if err := os.MkdirAll(data, 0o700); err != nil {
+// setup is the nodes of a plan, without binary and directory.
+func (p *plan) setup(at []address, origin string) nodes.Config {
+	cfg := nodes.Config{
+		Name: "demo", Origin: origin, Limit: p.limit, Burst: p.burst, Insurance: 10_000 * p.insurance,
+		Tick: p.tick, Term: p.term, Profile: "local",
+	}
+	for _, k := range p.classes {
+		cfg.Classes = append(cfg.Classes, nodes.Class{Name: k.name, Reserve: 10_000 * k.percent})
+	}
+	for i, n := range p.nodes {
+		cfg.Nodes = append(cfg.Nodes, nodes.Node{
+			Name: n.name, Weight: n.weight, Gossip: at[i].gossip, Proxy: at[i].proxy, Admin: at[i].admin, Absent: i >= p.founders(),
+		})
+	}
+	return cfg
+}
+
+// startNode starts node i, for the first time or again.
+func (c *cluster) startNode(i int) error {
+	if err := c.nodes.Start(i); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	file := filepath.Join(c.dir, name+".yaml")
-	if err := os.WriteFile(file, c.plan.configYAML(i, c.at, c.data, data, c.key, state), 0o600); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	p, err := c.sup.start(launch{name: "node " + name, path: c.opt.Exe, args: []string{"run", "--config", file}, env: cleanEnv()})
-	if err != nil {
-		return err
-	}
-	c.nodes[i] = p
 	return nil
-}
-
-// cleanEnv is the environment without SUBAK_*: those would win over the files.
-func cleanEnv() []string {
-	var env []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "SUBAK_") {
-			env = append(env, v)
-		}
-	}
-	return env
 }
 
 func (c *cluster) proxies() []string {
@@ -187,119 +170,30 @@ func noDigit(r rune) rune {
 func (c *cluster) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	said := ""
-	for {
-		if err := c.crashed(); err != nil {
-			return err
-		}
-		waiting := c.unready(ctx)
-		if len(waiting) == 0 {
-			c.ui.say("%d of %d nodes ready", c.plan.founders(), c.plan.founders())
-			return nil
-		}
-		text := fmt.Sprintf("%d of %d nodes ready; waiting for %s", c.plan.founders()-len(waiting), c.plan.founders(), strings.Join(waiting, ", "))
+	founders, said := c.plan.founders(), ""
+	err := c.nodes.AwaitReady(ctx, nil, func(waiting []string) {
+		text := fmt.Sprintf("%d of %d nodes ready; waiting for %s", founders-len(waiting), founders, strings.Join(waiting, ", "))
 		if c.ui.live() {
 			c.ui.draw([]string{text})
 		} else if news := strings.Map(noDigit, text); news != said { // not for every tenth of a second less
 			c.ui.say("%s", text)
 			said = news
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("demo: not ready within %s: %s\n%s", readyWait, strings.Join(waiting, ", "), c.logs())
-			}
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// unready lists the nodes that are not ready, each with its reason.
-func (c *cluster) unready(ctx context.Context) (waiting []string) {
-	founders := c.plan.founders()
-	for i, client := range c.clients[:founders] {
-		if why := unreadyReason(ctx, client, founders); why != "" {
-			waiting = append(waiting, fmt.Sprintf("%s (%s)", c.plan.nodes[i].name, why))
-		}
-	}
-	return waiting
-}
-
-func unreadyReason(ctx context.Context, client *api.Client, nodes int) string {
-	ready, reason, err := client.Ready(ctx)
+	})
 	if err != nil {
-		return "no answer yet"
+		return fmt.Errorf("demo: %w", err)
 	}
-	if !ready {
-		return reason
-	}
-	s, err := client.Status(ctx)
-	if err != nil {
-		return "no status yet"
-	}
-	live := 0
-	for _, m := range s.Members {
-		if m.Live || m.Self {
-			live++
-		}
-	}
-	switch {
-	case live < nodes:
-		return fmt.Sprintf("sees %d of %d", live, nodes)
-	case s.Digests != 1:
-		return fmt.Sprintf("%d different views", s.Digests)
-	case !s.Epoch.Active:
-		return "epoch not active"
-	}
-	return ""
+	c.ui.say("%d of %d nodes ready", founders, founders)
+	return nil
 }
 
 // crashed reports a process that ended though nobody killed it.
 func (c *cluster) crashed() error {
-	for _, p := range append([]*process{c.source}, c.nodes...) {
-		if p == nil { // killed on purpose
-			continue
-		}
-		if gone, _ := p.ended(); gone {
-			return p.failure()
-		}
+	if gone, _ := c.source.Ended(); gone {
+		return fmt.Errorf("demo: %w", c.source.Failure())
+	}
+	if err := c.nodes.Crashed(); err != nil {
+		return fmt.Errorf("demo: %w", err)
 	}
 	return nil
-}
-
-// logs are the last lines of every node.
-func (c *cluster) logs() string {
-	var b strings.Builder
-	for _, p := range c.nodes {
-		if p != nil {
-			fmt.Fprintf(&b, "%s:\n%s\n", p.name, p.log.last(8))
-		}
-	}
-	return b.String()
-}
-
-// firstLine is a writer that hands over the first line and forgets the rest.
-type firstLine struct {
-	ready chan []byte
-	text  []byte
-	done  bool
-}
-
-func newFirstLine() *firstLine { return &firstLine{ready: make(chan []byte, 1)} }
-
-// Write is called by one goroutine.
-func (f *firstLine) Write(b []byte) (int, error) {
-	const most = 4 << 10
-	if f.done {
-		return len(b), nil
-	}
-	f.text = append(f.text, b...)
-	if line, _, ok := strings.Cut(string(f.text), "\n"); ok || len(f.text) > most {
-		f.ready <- []byte(line)
-		f.done, f.text = true, nil
-	}
-	return len(b), nil
 }

@@ -78,20 +78,3 @@ func TestOptionsOutOfRangeAreAllNamed(t *testing.T) {
 		}
 	}
 }
-
-func TestTheFirstLineIsHandedOverAndTheRestForgotten(t *testing.T) {
-	f := newFirstLine()
-	for _, part := range []string{"he", "llo\nmore", "\nand more\n"} {
-		if n, err := f.Write([]byte(part)); n != len(part) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if got := string(<-f.ready); got != "hello" || f.text != nil {
-		t.Errorf("first line %q, %d bytes kept", got, len(f.text))
-	}
-	long := newFirstLine()
-	_, _ = long.Write(bytes.Repeat([]byte("x"), 10_000))
-	if len(<-long.ready) != 10_000 {
-		t.Error("a line without end is waited for")
-	}
-}

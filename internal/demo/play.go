@@ -42,8 +42,8 @@ func (c *cluster) play(ctx context.Context) (evidence, error) {
 
 func (c *cluster) askers() []asker {
 	var all []asker
-	for _, client := range c.clients {
-		all = append(all, client)
+	for i := range c.at {
+		all = append(all, c.nodes.Client(i))
 	}
 	return all
 }
@@ -95,17 +95,15 @@ func (c *cluster) direct(ctx context.Context, w *watcher, start time.Time, loade
 func (c *cluster) enter(ctx context.Context, w *watcher, phase int, start time.Time) error {
 	ph := c.plan.phases[phase]
 	if i := ph.kill; i >= 0 {
-		p := c.nodes[i]
-		c.nodes[i] = nil
 		w.killedNode(i)
-		p.kill()
+		c.nodes.Kill(i)
 	}
 	w.enter(phase)
 	if err := c.origin.Enter(ctx, ph.name); err != nil {
 		return err
 	}
 	if i := ph.start; i >= 0 {
-		if err := c.startNode(i, "existing"); err != nil {
+		if err := c.startNode(i); err != nil {
 			return err
 		}
 		w.startedNode(i)

@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,6 +126,7 @@ type Cluster struct {
 	mu   sync.Mutex // guards what follows
 	keys []string
 	now  content
+	pace Pace
 }
 
 // content is what all nodes agree on, but for the classes' names.
@@ -139,6 +141,7 @@ type node struct {
 	Node
 	file, data, log string
 	client          *api.Client
+	metrics         *http.Client
 
 	control sync.Mutex // held while it is being started or ended
 
@@ -148,6 +151,12 @@ type node struct {
 	started bool           // at any time
 	lives   []life
 	pauses  []span
+	points  []Point
+	usage   []usagePoint
+	meters  []meterPoint
+	// counters are those of the Config, by their selector.
+	counters map[string]counter
+	page     []byte // the last metrics
 }
 
 // New prepares the files' places and the clients; nothing runs yet.
@@ -167,7 +176,10 @@ func New(cfg Config) (*Cluster, error) {
 			return nil, fmt.Errorf("cluster: node %s: %w", n.Name, err)
 		}
 		at := func(suffix string) string { return filepath.Join(cfg.Dir, n.Name+suffix) }
-		c.nodes = append(c.nodes, &node{Node: n, binary: n.Binary, client: client, file: at(".yaml"), data: at(""), log: at(".log")})
+		c.nodes = append(c.nodes, &node{
+			Node: n, binary: n.Binary, client: client, metrics: scraper(n.Admin), counters: map[string]counter{},
+			file: at(".yaml"), data: at(""), log: at(".log"),
+		})
 		if !n.Absent {
 			c.now.roster = append(c.now.roster, i)
 		}
@@ -267,6 +279,7 @@ func (c *Cluster) Close() {
 	}
 	for _, n := range c.nodes {
 		n.client.Close()
+		n.metrics.CloseIdleConnections()
 	}
 }
 

@@ -15,8 +15,11 @@ import (
 // span is a length of time; to is zero while it lasts.
 type span struct{ from, to time.Time }
 
-// life is the time of one process of a node.
-type life = span
+// life is one process of a node.
+type life struct {
+	from    time.Time
+	process *child.Process
+}
 
 // Start writes the configuration of node i as of now and starts it. A node of the
 // first roster begins as one of a new cluster at its first start, and as one of an
@@ -82,7 +85,9 @@ func (c *Cluster) end(i int, how func(*child.Process)) {
 	defer n.control.Unlock()
 	if p := n.forget(); p != nil {
 		how(p)
-		n.ended(time.Now())
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.resumedLocked(p.EndedAt())
 	}
 }
 
@@ -237,9 +242,9 @@ func (n *node) begin(p *child.Process) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	n.endedLocked(now) // one that ended by itself
+	n.resumedLocked(now) // if the one before ended by itself
 	n.process, n.started = p, true
-	n.lives = append(n.lives, life{from: now})
+	n.lives = append(n.lives, life{now, p})
 }
 
 // forget takes the process, so that its end is no crash.
@@ -249,19 +254,6 @@ func (n *node) forget() *child.Process {
 	p := n.process
 	n.process = nil
 	return p
-}
-
-func (n *node) ended(at time.Time) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.endedLocked(at)
-}
-
-func (n *node) endedLocked(at time.Time) {
-	n.resumedLocked(at)
-	if k := len(n.lives) - 1; k >= 0 && n.lives[k].to.IsZero() {
-		n.lives[k].to = at
-	}
 }
 
 func (n *node) resumedLocked(at time.Time) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 )
 
 // AwaitReady waits until nodes (nil: the roster) are ready, each sees all of them
@@ -125,7 +124,6 @@ func (c *Cluster) Crashed() error {
 			continue
 		}
 		if gone, _ := p.Ended(); gone {
-			n.ended(time.Now())
 			return fmt.Errorf("cluster: %w", p.Failure())
 		}
 	}
