@@ -16,12 +16,7 @@
 // its order. All functions are safe for concurrent use.
 package report
 
-import (
-	"io"
-	"time"
-
-	"subak/testbed/evidence"
-)
+import "time"
 
 // About says what the outcomes are about. Every field may be left out.
 type About struct {
@@ -60,20 +55,3 @@ type Comparison struct {
 	Real      Score  `json:"real"`
 	Simulated Score  `json:"simulated"`
 }
-
-// HTML writes the page.
-func HTML(w io.Writer, outcomes []evidence.Outcome, about About) error { return nil }
-
-// Table writes every claim and its verdict, for a terminal.
-func Table(w io.Writer, outcomes []evidence.Outcome) error { return nil }
-
-// Markdown writes the summary.
-func Markdown(w io.Writer, outcomes []evidence.Outcome, about About) error { return nil }
-
-// Origins writes an SVG file of the origin's rate in runs of one scenario, a
-// variant under the other on the same axes.
-func Origins(w io.Writer, outcomes []evidence.Outcome) error { return nil }
-
-// Reactions writes an SVG file of how long demand steps took, one curve for each
-// outcome that timed some.
-func Reactions(w io.Writer, outcomes []evidence.Outcome) error { return nil }
