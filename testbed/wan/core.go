@@ -110,7 +110,7 @@ func (c *core) enter(at int, packet []byte, now int64) {
 		}
 		for i := range p.copies {
 			if len(c.queue) >= c.capacity {
-				return // only a second copy, which nobody has counted yet
+				break // only a second copy, which nobody has counted yet
 			}
 			if i > 0 {
 				c.counts.duplicated.Add(1)

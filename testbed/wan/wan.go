@@ -77,8 +77,9 @@ type Host struct {
 	inside inside
 }
 
-// Stats counts packets since New. Received is the sum of all fates but
-// Duplicated, Reordered and Late plus those still in flight.
+// Stats counts packets since New. Once the switch is at rest, Received +
+// Duplicated = Delivered + Lost + Blocked + QueueDrop + Overflow + Unroutable +
+// Malformed + Refused + InFlight.
 type Stats struct {
 	Received   int64 // read from the hosts
 	Delivered  int64 // written to a host, duplicates included
