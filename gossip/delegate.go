@@ -44,6 +44,8 @@ func (d delegate) NotifyMsg(buf []byte) {
 		g.enqueue(&f, Direct)
 	case kindLeave:
 		g.peers.leaves(f.from, time.Now())
+	case kindReach:
+		g.takeReach(&f)
 	default:
 		if len(f.packet) > MaxPacket { // it would block the relay queue for ever
 			g.metrics.dropped.WithLabelValues(reasonOversize).Inc()

@@ -51,6 +51,11 @@
 // is must be judged by the rows themselves, since a cut between two nodes that
 // both see a third raises no membership event at all.
 //
+// # Reach
+//
+// Reach says how far this node gets and is got at: it tries the ways to the seeds
+// and asks peers to call back at the address that it announces (reach.go).
+//
 // # Loss
 //
 // Every frame of a published row carries a counter of its sender. Gaps in the

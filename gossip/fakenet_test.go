@@ -18,6 +18,9 @@ type fakeNet struct {
 	rng   *rand.Rand
 	hosts map[string]*fakeTransport
 	rule  func(src, dst string) link
+	// shut says what does not get in at a host, whoever sends; what it sends and
+	// the streams that it opens are not touched. nil for nothing.
+	shut func(dst string) (packets, streams bool)
 }
 
 type link struct {
@@ -46,6 +49,15 @@ func (n *fakeNet) way(src, dst string) (link, bool) {
 	defer n.mu.Unlock()
 	l := n.rule(src, dst)
 	return l, l.cut || l.loss > 0 && n.rng.Float64() < l.loss
+}
+
+func (n *fakeNet) shutAt(dst string) (packets, streams bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.shut == nil {
+		return false, false
+	}
+	return n.shut(dst)
 }
 
 func (n *fakeNet) host(addr string) *fakeTransport {
@@ -105,7 +117,8 @@ func (t *fakeTransport) up() bool {
 func (t *fakeTransport) WriteTo(b []byte, addr string) (time.Time, error) {
 	now := time.Now()
 	l, lost := t.net.way(t.addr, addr)
-	if lost || !t.up() {
+	packets, _ := t.net.shutAt(addr)
+	if lost || packets || !t.up() {
 		return now, nil
 	}
 	p := &memberlist.Packet{Buf: append([]byte(nil), b...), From: fakeAddr(t.addr)}
@@ -127,7 +140,7 @@ func (t *fakeTransport) DialTimeout(addr string, timeout time.Duration) (net.Con
 	to := t.net.host(addr)
 	out, lostOut := t.net.way(t.addr, addr)
 	back, lostBack := t.net.way(addr, t.addr)
-	if out.cut || back.cut {
+	if _, streams := t.net.shutAt(addr); out.cut || back.cut || streams {
 		return nil, t.fail(timeout, os.ErrDeadlineExceeded)
 	}
 	if lostOut || lostBack { // one SYN again

@@ -27,6 +27,7 @@ const (
 	kindUnicast                 // to this node alone: never relayed, never a duplicate
 	kindState                   // the blob of a push/pull
 	kindLeave                   // the sender goes by its own will; no packet
+	kindReach                   // a call for the sake of calling, see reach.go
 )
 
 var (
@@ -86,7 +87,7 @@ func parseFrame(b []byte) (frame, error) {
 		fingerprint: binary.BigEndian.Uint64(b[2:]),
 		counter:     binary.BigEndian.Uint16(b[10:]),
 	}
-	if f.kind < kindRow || f.kind > kindLeave {
+	if f.kind < kindRow || f.kind > kindReach {
 		return frame{}, errFrameKind
 	}
 	end := frameFixed + int(b[12])

@@ -74,6 +74,7 @@ type Gossip struct {
 	relay     *relayQueue
 	coords    *coordinate.Client
 	conflicts conflictTable
+	reach     *reach
 
 	inbox   chan Message
 	state   atomic.Pointer[[]byte]
@@ -126,7 +127,7 @@ func newGossip(cfg Config, logger *slog.Logger, reg prometheus.Registerer, looku
 		cfg: cfg, log: logger.With("subsystem", "gossip"), metrics: newMetrics(), limit: newLogLimit(), lookup: lookup,
 		bg: context.Background(), peers: newPeerTable(cfg.Fingerprint), seen: newSeenTable(maxSeen), coords: coords,
 		inbox: make(chan Message, cfg.QueueLen), resends: make(chan resend, maxResends),
-		pokes: make(chan string, maxPokes), streams: make(chan struct{}, maxStreams),
+		pokes: make(chan string, maxPokes), streams: make(chan struct{}, maxStreams), reach: newReach(),
 		rng: rand.New(rand.NewPCG(seed, 0x5ba4)), ctx: ctx, cancel: cancel,
 	}
 	g.registerGauges()

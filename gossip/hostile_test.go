@@ -21,7 +21,8 @@ func quietGossip(t testing.TB) *Gossip {
 		cfg: Config{Cluster: "c", Name: "self", Fingerprint: 42, Key: rowKey, QueueLen: 16}.withDefaults(),
 		log: discard(), bg: t.Context(), metrics: m, limit: newLogLimit(), peers: newPeerTable(42),
 		seen: newSeenTable(64), coords: coords, inbox: make(chan Message, 16), pokes: make(chan string, 1),
-		rng: rand.New(rand.NewPCG(1, 1)),
+		rng: rand.New(rand.NewPCG(1, 1)), reach: newReach(),
+		closed: true, // nothing is sent
 	}
 	g.relay = newRelayQueue(4, func() int { return 3 }, m)
 	return g
@@ -54,12 +55,16 @@ func noPanics(t *testing.T, g *Gossip) {
 }
 
 func FuzzMessage(f *testing.F) {
-	for k := kindRow; k <= kindLeave; k++ {
+	for k := kindRow; k <= kindReach; k++ {
 		fr := frame{kind: k, fingerprint: 42, counter: 7, from: "peer", packet: row("k", 1, 2)}
 		f.Add(fr.encode())
 		fr.packet = make([]byte, MaxPacket+1) // only a unicast may be this long
 		f.Add(fr.encode())
 		fr.fingerprint, fr.packet = 0, row("k", 1, 3) // of a provisional node
+		f.Add(fr.encode())
+	}
+	for op := reachAsk; op <= reachNoTCP; op++ {
+		fr := frame{kind: kindReach, fingerprint: 42, from: "peer", packet: reachNote{op, 1, "why"}.encode()}
 		f.Add(fr.encode())
 	}
 	f.Add([]byte{})

@@ -32,7 +32,7 @@ func relate(a, b uint64) relation {
 
 // carries reports whether frames of kind k are read from such a node.
 func (r relation) carries(k kind) bool {
-	return r == kin || r == provisional && (k == kindUnicast || k == kindLeave)
+	return r == kin || r == provisional && (k == kindUnicast || k == kindLeave || k == kindReach)
 }
 
 // announceWait is how long the loop that sets a fingerprint waits for the news

@@ -153,3 +153,27 @@ func TestNodeFollowsItsAdvertisedName(t *testing.T) {
 	eventually(t, "its rows arrive", func() bool { return na.newest("b") == [2]uint64{1, 1} })
 	stopReal(t, na, nb)
 }
+
+func TestBytesOnTheWireAreCountedBothWays(t *testing.T) {
+	cfg := Config{Cluster: "c", Name: "a", Listen: "127.0.0.31:0", Profile: Local, Fingerprint: 42, Key: rowKey}
+	a := runReal(t, cfg, systemLookup)
+	cfg.Name, cfg.Listen, cfg.Seeds = "b", "127.0.0.32:0", []string{a.Addr()}
+	b := runReal(t, cfg, systemLookup)
+	eventually(t, "they meet", func() bool { return a.Joined().Live == 1 && b.Joined().Live == 1 })
+	bytes := func(n *node, direction, proto string) float64 {
+		return counter(n.metrics.wireBytes.WithLabelValues(direction, proto))
+	}
+	b.Publish(row("b", 1, 1), false)
+	eventually(t, "both count both ways", func() bool {
+		for _, proto := range []string{"udp", "tcp"} {
+			if bytes(a, "in", proto) == 0 || bytes(a, "out", proto) == 0 || bytes(b, "in", proto) == 0 || bytes(b, "out", proto) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	stopReal(t, a, b)
+	if in, out := bytes(a, "in", "udp"), bytes(b, "out", "udp"); in > out || in < out/2 {
+		t.Errorf("a got %v bytes of the %v that b sent", in, out)
+	}
+}

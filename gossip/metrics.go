@@ -77,7 +77,7 @@ func newMetrics() *metrics {
 	m.sentPackets = vec("sent_packets_total", "Packets of ours handed to the network.", "via")
 	m.sentBytes = vec("sent_bytes_total", "Bytes of our frames handed to the network, without label and encryption.", "via")
 	m.sendFailed = vec("send_failed_total", "Packets that could not be sent, by reason.", "reason")
-	m.wireBytes = vec("wire_bytes_total", "All gossip bytes on streams and sent in datagrams, memberlist's own included.", "direction", "proto")
+	m.wireBytes = vec("wire_bytes_total", "All gossip bytes in datagrams and on streams, memberlist's own included, without IP, UDP and TCP headers.", "direction", "proto")
 	m.relayQueued = counter("relay_queued_total", "Packets queued for relay.")
 	m.relayDropped = counter("relay_dropped_total", "Packets dropped from a full relay queue.")
 	m.resendQueued = counter("resend_queued_total", "Changed rows queued to be sent again to lossy peers.")

@@ -364,6 +364,16 @@ func (t *peerTable) address(name string) (string, bool) {
 	return "", false
 }
 
+// nodeOf returns what a peer that is not refused announces of itself.
+func (t *peerTable) nodeOf(name string) (*memberlist.Node, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.byName[name]; p != nil && p.node != nil && t.refusedLocked(p) == "" {
+		return p.node, true
+	}
+	return nil, false
+}
+
 // list returns every peer known, sorted by name.
 func (t *peerTable) list(distance func(*coordinate.Coordinate) time.Duration) []Member {
 	t.mu.Lock()

@@ -36,6 +36,7 @@ type transport struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	streams chan net.Conn
+	packets chan *memberlist.Packet
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex
@@ -72,15 +73,34 @@ func newTransport(inner memberlist.Transport, adv netip.AddrPort, m *metrics) *t
 	t := &transport{
 		inner: inner, adv: adv, metrics: m,
 		ctx: ctx, cancel: cancel,
-		streams: make(chan net.Conn),
-		conns:   make(map[*trackedConn]struct{}),
+		streams: make(chan net.Conn), packets: make(chan *memberlist.Packet),
+		conns: make(map[*trackedConn]struct{}),
 	}
 	t.dial = t.dialInner
 	if _, real := inner.(*memberlist.NetTransport); real {
 		t.dial = dialTCP
 	}
 	t.wg.Go(t.forward)
+	t.wg.Go(t.forwardPackets)
 	return t
+}
+
+// forwardPackets passes datagrams on, counted.
+func (t *transport) forwardPackets() {
+	bytes := t.metrics.wireBytes.WithLabelValues("in", "udp")
+	for {
+		select {
+		case p := <-t.inner.PacketCh():
+			bytes.Add(float64(len(p.Buf)))
+			select {
+			case t.packets <- p:
+			case <-t.ctx.Done():
+				return
+			}
+		case <-t.ctx.Done():
+			return
+		}
+	}
 }
 
 // forward passes accepted streams on, tracked.
@@ -111,7 +131,7 @@ func (t *transport) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error)
 	return t.adv.Addr().AsSlice(), int(t.adv.Port()), nil
 }
 
-func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.inner.PacketCh() }
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 func (t *transport) StreamCh() <-chan net.Conn           { return t.streams }
 
 func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {

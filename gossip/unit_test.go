@@ -23,7 +23,7 @@ import (
 func TestFrameSurvivesARoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := frame{
-			kind:        kind(rapid.IntRange(int(kindRow), int(kindLeave)).Draw(t, "kind")),
+			kind:        kind(rapid.IntRange(int(kindRow), int(kindReach)).Draw(t, "kind")),
 			copied:      rapid.Bool().Draw(t, "copied"),
 			fingerprint: rapid.Uint64().Draw(t, "fingerprint"),
 			counter:     rapid.Uint16().Draw(t, "counter"),
