@@ -104,7 +104,8 @@ func program(t *testing.T, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	needIsolation(t)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	// A program built with the race detector sleeps a second at each exit.
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
