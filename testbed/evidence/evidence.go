@@ -68,6 +68,9 @@ type Run struct {
 	Steps []Step `json:"steps,omitempty"`
 	// Network counts what the emulated WAN did.
 	Network map[string]int64 `json:"network,omitempty"`
+	// Busy says in words how the machine was too slow for what was measured;
+	// empty means that it was not.
+	Busy []string `json:"busy,omitempty"`
 	// Logs is the directory with the log of every node; empty when removed.
 	Logs string `json:"logs,omitempty"`
 }
@@ -142,8 +145,10 @@ type Series struct {
 	// Shares split Share over the classes, as the node's status says.
 	Shares [][]float64 `json:"shares,omitempty"` // [class][bin]
 	Demand [][]float64 `json:"demand"`           // [class][bin], the product's own estimate
-	// Admitted and Refused are what the generator saw, by intended time; Errors
-	// are requests without an answer or with a status of 500 and above.
+	// Offered, Admitted and Refused are what the generator saw, by intended time;
+	// Errors are requests without an answer or with a status of 500 and above.
+	// What clients would have sent to a node without a process is in none of them
+	// (it is Away in Load).
 	Offered  [][]uint32 `json:"offered"`  // [class][bin]
 	Admitted [][]uint32 `json:"admitted"` // [class][bin]
 	Refused  [][]uint32 `json:"refused"`  // [class][bin]
