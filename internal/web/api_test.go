@@ -157,6 +157,16 @@ func TestSharesAreReadByThoseWhoMayRead(t *testing.T) {
 	}
 }
 
+func TestReachIsAskedByPostAndSaysWhenItIsBusy(t *testing.T) {
+	s := serve(t, Config{}, &scripted{scene: fiveCities()})
+	if resp, body := call(t, s, "POST", "/v1/reach"); resp.StatusCode != 200 || !strings.Contains(body, `"advertised":"192.0.2.1:7946"`) {
+		t.Errorf("reach: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := call(t, s, "POST", "/v1/reach"); resp.StatusCode != 409 || !strings.Contains(body, "busy") {
+		t.Errorf("reach, while it goes on: %d %s", resp.StatusCode, body)
+	}
+}
+
 func TestNoReadTokenIsNotAnEmptyReadToken(t *testing.T) {
 	s := serve(t, Config{Token: "full"}, &scripted{scene: fiveCities()})
 	if resp, _ := call(t, s, "GET", "/v1/status", "Authorization: Bearer "); resp.StatusCode != 401 {

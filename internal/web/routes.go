@@ -35,6 +35,7 @@ func (s *Server) routes() []route {
 		{"/v1/explain", http.MethodGet, read, s.serveExplain},
 		{"/v1/freeze", http.MethodPost, write, s.serveFreeze(true)},
 		{"/v1/unfreeze", http.MethodPost, write, s.serveFreeze(false)},
+		{"/v1/reach", http.MethodPost, write, s.serveReach},
 		{"/v1/change", http.MethodGet, read, s.serveProgress},
 		{applyPath, http.MethodPost, write, s.serveChange},
 		{"/v1/promote", http.MethodPost, write, s.serveEndTrial(true)},
@@ -96,6 +97,19 @@ func (s *Server) serveStatus(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) serveShares(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, s.backend.Shares())
+}
+
+// serveReach is a POST because it makes traffic.
+func (s *Server) serveReach(w http.ResponseWriter, r *http.Request) {
+	found, err := s.backend.Reach(r.Context())
+	switch {
+	case errors.Is(err, ErrConflict):
+		fail(w, http.StatusConflict, err.Error())
+	case err != nil:
+		fail(w, http.StatusInternalServerError, err.Error())
+	default:
+		reply(w, http.StatusOK, found)
+	}
 }
 
 // serveHistory answers for one budget.

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"subak/internal/api"
@@ -139,7 +141,8 @@ func (s scene) lend(b *api.Budget, hot int, spare []float64, needy float64) {
 // scripted is a Backend that plays a scene: half a second for each snapshot.
 // mend, if set, changes a snapshot before it goes out.
 type scripted struct {
-	scene scene
+	scene   scene
+	reached atomic.Bool // it was asked how far it reaches
 
 	mu        sync.Mutex
 	sec       float64
@@ -238,6 +241,14 @@ func (b *scripted) Shares() (s api.Shares) {
 		s.Budgets = append(s.Budgets, api.Share{Name: x.Name, Total: x.Share})
 	}
 	return s
+}
+
+// Reach is busy the second time, as if it went on.
+func (b *scripted) Reach(context.Context) (api.Reach, error) {
+	if b.reached.Swap(true) {
+		return api.Reach{}, fmt.Errorf("%w: busy", ErrConflict)
+	}
+	return api.Reach{Advertised: "192.0.2.1:7946"}, nil
 }
 
 func (b *scripted) Healthy() (bool, string) { return true, "" }

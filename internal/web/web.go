@@ -89,6 +89,8 @@ type Backend interface {
 	Progress(epoch string) (api.Change, error)
 	// EndTrial ends the trial of a canary: the change goes on, or is taken back.
 	EndTrial(promote bool) (api.Change, error)
+	// Reach tries the ways to and from this node; it takes up to eleven seconds.
+	Reach(ctx context.Context) (api.Reach, error)
 	// Ready says whether the node should get traffic, and on what that rests.
 	Ready() (ok bool, reason string)
 	// Healthy says whether the process works; it is false only where a restart
