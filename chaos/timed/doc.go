@@ -55,7 +55,8 @@
 // disks, restarts and edits. Majority proof needs no switch: without a disk
 // every restart takes a strict majority.
 //
-// [Figures] measures reaction and use in the same world without faults.
+// [Figures] measures reaction and use in the same world without faults, a
+// [Contest] how much of each class's demand is served in it.
 //
 // # Concurrency
 //

@@ -20,6 +20,7 @@ type Setup struct {
 	Weights                 []int64
 	Limits                  []int64 // units/s, by budget
 	Burst                   time.Duration
+	InsurancePPM            int64 // of every budget
 
 	Tick, GapMin, Term time.Duration
 	EpsPPM             int64
@@ -54,7 +55,7 @@ func (s *Setup) document() *epoch.Document {
 	}
 	for b, limit := range s.Limits {
 		rate := allocator.Rate(limit) * allocator.Unit
-		spec := allocator.Spec{Budget: rate, Weights: append([]int64(nil), s.Weights...)}
+		spec := allocator.Spec{Budget: rate, Weights: append([]int64(nil), s.Weights...), InsurancePPM: s.InsurancePPM}
 		if b%2 == 1 {
 			spec.Mode = allocator.Paper
 		}
