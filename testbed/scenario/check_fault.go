@@ -200,6 +200,8 @@ func claimTakes(k ClaimKind) takes {
 		return takes{needs: []string{"least"}}
 	case Served:
 		return takes{needs: []string{"least"}, allows: []string{"class", "nodes", "phase"}}
+	case Simulated:
+		return takes{needs: []string{"class", "most"}}
 	case Used:
 		return takes{needs: []string{"fault"}, allows: []string{"least"}}
 	case OwnBase:
@@ -285,6 +287,9 @@ func (c *checker) claimAt(i int) {
 	}
 	if k.Kind == Reaction && (c.s.Steps == nil || c.s.Steps.Count == 0) {
 		c.Fault(at, "there are no steps to time", "write steps")
+	}
+	if k.Kind == Simulated && c.s.Trace == nil {
+		c.Fault(at, "there is no trace to simulate", "write trace")
 	}
 	c.reference(at+".fault", k)
 }

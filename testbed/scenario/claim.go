@@ -45,11 +45,14 @@ const (
 	// Served: of what was offered to nodes that were up, at least Least was
 	// admitted (Class, Nodes, Phase).
 	Served ClaimKind = "served"
+	// Simulated: of what was offered of Class, at most Most less was admitted
+	// than the allocation alone gives on the same trace, one cycle late.
+	Simulated ClaimKind = "simulated"
 	// Used: while a fault cuts nodes off from each other, each side serves at
 	// least Least of what it is offered or can reach, whichever is less, and
 	// enforces at least its own base. From one term after the cut on.
 	Used ClaimKind = "used"
-	// Kept: from one term after the cut on, each of Nodes enforces at most its
+	// OwnBase: from one lease after the cut on, each of Nodes enforces at most its
 	// own base.
 	OwnBase ClaimKind = "own-base"
 	// Unseen: nodes that are cut off from each other stop counting each other
@@ -115,7 +118,7 @@ const (
 // Choices lists the kinds.
 func (ClaimKind) Choices() []string {
 	return []string{
-		string(BoundKept), string(BoundBroken), string(Served), string(Used), string(OwnBase), string(Unseen),
+		string(BoundKept), string(BoundBroken), string(Served), string(Simulated), string(Used), string(OwnBase), string(Unseen),
 		string(Reconverged), string(Live), string(Digest), string(Reaction), string(Silence), string(Errors),
 		string(Steady), string(Changes), string(Latency), string(Ready), string(InForce), string(LeaveSeen),
 		string(Exit), string(Reuse), string(Refused), string(Doctored), string(CounterAtMost),
