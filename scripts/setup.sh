@@ -5,15 +5,20 @@
 #   Anywhere else: prints what is missing and how a test behaves without it.
 #
 # Quiet, safe to run again, never asks. Exit status 0 unless apt itself failed.
-# SETUP_SKIP="chromium qemu" leaves those out.
+# SETUP_SKIP="chromium qemu" leaves those out. SETUP_WITH="docker" adds the needs of
+# that group, which are too large for every machine.
 set -eu
 
 # One line per need: NAME | COMMANDS, any of which means it is there | DEBIAN
-# PACKAGES | what needs it. Later needs (nginx, docker) are one line each.
+# PACKAGES | what needs it | GROUP, empty for always.
 needs() {
 	cat <<-'LIST'
-		chromium|chromium chromium-browser google-chrome|chromium|the dashboard test
-		qemu|qemu-aarch64-static qemu-aarch64|qemu-user-static|running the arm64 golden-hash test
+		chromium|chromium chromium-browser google-chrome|chromium|the dashboard test|
+		qemu|qemu-aarch64-static qemu-aarch64|qemu-user-static|running the arm64 golden-hash test|
+		engine|dockerd|docker.io|make docker-smoke|docker
+		compose|docker-compose|docker-compose|make docker-smoke|docker
+		nft|nft|nftables|make docker-smoke|docker
+		prometheus|promtool|prometheus|checking the alerts and the dashboard in make docker-smoke|docker
 	LIST
 }
 
@@ -33,6 +38,14 @@ skipped() {
 	*" $1 "*) return 0 ;;
 	esac
 	return 1
+}
+
+# wanted GROUP: is it of every machine, or did the caller ask for it?
+wanted() {
+	case " ${SETUP_WITH:-} " in
+	*" $1 "*) return 0 ;;
+	esac
+	[ -z "$1" ]
 }
 
 can_install() {
@@ -55,28 +68,30 @@ quietly() {
 
 # missing: the lines of needs() that are neither present nor left out.
 missing() {
-	needs | while IFS='|' read -r name commands packages reason; do
-		if ! skipped "$name" && ! present "$commands"; then
+	needs | while IFS='|' read -r name commands packages reason group; do
+		if wanted "$group" && ! skipped "$name" && ! present "$commands"; then
 			echo "$name|$commands|$packages|$reason"
 		fi
 	done
 }
 
-wanted=$(missing)
-if [ -z "$wanted" ]; then
+lacking=$(missing)
+if [ -z "$lacking" ]; then
 	exit 0
 fi
 
 if ! can_install; then
-	echo "$wanted" | while IFS='|' read -r name commands packages reason; do
+	echo "$lacking" | while IFS='|' read -r name commands packages reason; do
 		echo "setup: missing $name (Debian: $packages), needed for $reason; that test is skipped without it"
 	done
 	exit 0
 fi
 
-packages=$(echo "$wanted" | cut -d'|' -f3 | tr '\n' ' ')
+packages=$(echo "$lacking" | cut -d'|' -f3 | tr '\n' ' ')
 echo "setup: installing $packages" >&2
-export DEBIAN_FRONTEND=noninteractive
+# A daemon among them is for a test to start, not for the machine: runlevel 1 says
+# so to those that have init scripts.
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 quietly apt-get update -qq
 # The list is split into words on purpose.
 # shellcheck disable=SC2086
