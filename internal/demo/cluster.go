@@ -50,9 +50,9 @@ func newClusterOf(opt Options, ui *screen, p plan) (c *cluster, err error) {
 	c = &cluster{opt: opt, plan: p, ui: ui}
 	rng := mathrand.New(mathrand.NewPCG(uint64(os.Getpid()), uint64(time.Now().UnixNano())))
 	for _, n := range c.plan.nodes {
-		ports, err := freePorts(n.host, 3, rng)
+		ports, err := nodes.FreePorts(n.host, 3, rng)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("demo: %w", err)
 		}
 		c.at = append(c.at, address{proxy: ports[0], admin: ports[1], gossip: ports[2]})
 	}

@@ -2,8 +2,6 @@ package demo
 
 import (
 	"math"
-	"math/rand/v2"
-	"net"
 	"testing"
 	"time"
 
@@ -89,31 +87,5 @@ func TestTheScriptIsALoadTheGeneratorTakes(t *testing.T) {
 		if s := cfg.Streams[len(p.nodes)*uncleared+floodAt]; s.Name != "ams/uncleared" || s.URL != "http://127.0.0.1:1/uncleared/item" || s.Rates[1] < 1500 {
 			t.Errorf("the flood is %+v", s)
 		}
-	}
-}
-
-func TestFreePortsAreFreeForBothProtocolsAndOutOfTheWay(t *testing.T) {
-	ports, err := freePorts("127.0.0.3", 5, rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano()))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, a := range ports {
-		host, port, err := net.SplitHostPort(a)
-		if err != nil || host != "127.0.0.3" || seen[port] {
-			t.Errorf("address %s (%v) among %v", a, err, ports)
-		}
-		seen[port] = true
-		if err := tryListen(a); err != nil {
-			t.Error(err)
-		}
-	}
-	taken, err := net.ListenPacket("udp", "127.0.0.3:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	if tryListen(taken.LocalAddr().String()) == nil {
-		t.Error("a port in use for UDP counts as free")
 	}
 }

@@ -17,8 +17,8 @@ type span struct{ from, to time.Time }
 
 // life is one process of a node.
 type life struct {
-	from    time.Time
-	process *child.Process
+	from  time.Time
+	until func() time.Time // zero while it runs
 }
 
 // Start writes the configuration of node i as of now and starts it. A node of the
@@ -122,7 +122,7 @@ func (c *Cluster) Limit(i, percent int) (how child.How, err error) {
 	return how, err
 }
 
-// Signal sends a signal to node i.
+// Signal sends a signal to node i. If it ends by that, it counts as crashed.
 func (c *Cluster) Signal(i int, sig os.Signal) error {
 	return c.nodes[i].with(func(_ *node, p *child.Process) error { return p.Signal(sig) })
 }
@@ -206,7 +206,7 @@ func (c *Cluster) each(nodes []int, f func(i int) error) error {
 	return nil
 }
 
-// Hangup sends SIGHUP to nodes: each reads its file again.
+// hangup sends SIGHUP to nodes: each reads its file again.
 func (c *Cluster) hangup(nodes []int) error {
 	return c.each(nodes, func(i int) error { return c.Signal(i, syscall.SIGHUP) })
 }
@@ -244,7 +244,7 @@ func (n *node) begin(p *child.Process) {
 	now := time.Now()
 	n.resumedLocked(now) // if the one before ended by itself
 	n.process, n.started = p, true
-	n.lives = append(n.lives, life{now, p})
+	n.lives = append(n.lives, life{now, p.EndedAt})
 }
 
 // forget takes the process, so that its end is no crash.

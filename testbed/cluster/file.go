@@ -53,12 +53,15 @@ func (c *Cluster) File(i int, state string) []byte {
 	return b.Bytes()
 }
 
-// seeds are the addresses at which peers reach each node.
+// seeds are the addresses at which peers reach the nodes of the first roster. One
+// that joins later is no seed: a seed that is not there holds up a start.
 func (c *Config) seeds() (all []string) {
 	for _, n := range c.Nodes {
-		if n.Advertise != "" {
+		switch {
+		case n.Absent:
+		case n.Advertise != "":
 			all = append(all, n.Advertise)
-		} else {
+		default:
 			all = append(all, n.Gossip)
 		}
 	}

@@ -63,7 +63,7 @@ func (n *node) scrape(ctx context.Context, counters []string) {
 		received: int64(read(families, wireBytes+`{direction="in"}`)),
 	})
 	for _, name := range counters {
-		n.count(name, read(families, name), len(n.lives))
+		n.countLocked(name, read(families, name), len(n.lives))
 	}
 }
 
@@ -90,7 +90,7 @@ type counter struct {
 	life    int
 }
 
-func (n *node) count(name string, value float64, life int) {
+func (n *node) countLocked(name string, value float64, life int) {
 	k := n.counters[name]
 	if k.life != life {
 		k.earlier, k.life = k.earlier+k.now, life

@@ -100,7 +100,7 @@ func (n *node) answeredLocked(p int, at time.Time, within time.Duration) bool {
 // runsLocked tells whether a process ran at an instant.
 func (n *node) runsLocked(at time.Time) bool {
 	for _, l := range n.lives {
-		if end := l.process.EndedAt(); !l.from.After(at) && (end.IsZero() || end.After(at)) {
+		if end := l.until(); !l.from.After(at) && (end.IsZero() || end.After(at)) {
 			return true
 		}
 	}

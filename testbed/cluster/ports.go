@@ -1,25 +1,29 @@
-package demo
+package cluster
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// freePorts finds n ports of host on which both TCP and UDP can be listened on.
-// They lie below the range the kernel takes for outgoing connections, so that
-// nothing moves into the port of a node while it is down. Another process may
-// still take one before the node does; the node then says so and the demo ends.
-func freePorts(host string, n int, rng *rand.Rand) ([]string, error) {
+// FreePorts finds n addresses host:port on which both TCP and UDP can be listened
+// on. The ports lie below the range the kernel takes for outgoing connections, so
+// that nothing moves into the port of a node while it is down. Another process may
+// still take one before the node does; the node then says so and ends.
+func FreePorts(host string, n int, rng *rand.Rand) ([]string, error) {
 	const first = 10_000
 	end := ephemeralStart()
 	var found []string
 	var last error
 	for range 200 {
 		a := net.JoinHostPort(host, strconv.Itoa(first+rng.IntN(end-first)))
+		if slices.Contains(found, a) {
+			continue
+		}
 		if err := tryListen(a); err != nil {
 			last = err
 			continue
@@ -28,7 +32,7 @@ func freePorts(host string, n int, rng *rand.Rand) ([]string, error) {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("demo: no %d free ports on %s: %w", n, host, last)
+	return nil, fmt.Errorf("cluster: no %d free ports on %s: %w", n, host, last)
 }
 
 func tryListen(a string) error {

@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"subak/internal/child"
+)
+
+// watched samples a cluster until the test ends.
+func watched(t *testing.T, c *Cluster) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		c.Watch(ctx, Pace{Status: 20 * time.Millisecond, Usage: 20 * time.Millisecond, Metrics: 50 * time.Millisecond})
+	})
+	stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+func TestWhatIsDoneToANodeShowsInItsSeriesAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	c := run(t, testConfig(t, 3))
+	start := time.Now()
+	stop := watched(t, c)
+	latest := func(i int) Point { p, _ := c.Latest(i); return p }
+	until(t, "samples of both", func() bool { return latest(0).Live == 2 && latest(1).Live == 2 && latest(1).Share > 0 })
+	must(t, c.Pause(1))
+	paused := time.Now()
+	held := latest(1).Got
+	for range 3 { // further answers of the other one
+		last := latest(0).Got
+		until(t, "an answer while the other is paused", func() bool { return latest(0).Got.After(last) })
+	}
+	if got := latest(1).Got; got.Sub(held) > time.Second {
+		t.Errorf("a paused node answered, %v after its pause", got.Sub(held))
+	}
+	must(t, c.Resume(1))
+	resumed := time.Now()
+	until(t, "answers after the pause", func() bool { return latest(1).Got.After(resumed) })
+	c.Kill(1)
+	killed := time.Now()
+	if c.Alive(1) || c.Crashed() != nil {
+		t.Errorf("killed on purpose: alive %v, crashed %v", c.Alive(1), c.Crashed())
+	}
+	last := latest(0).Got
+	until(t, "an answer after the kill", func() bool { return latest(0).Got.After(last) })
+	stop()
+	const bin = 10 * time.Millisecond
+	all := c.Series(start, bin, int(time.Since(start)/bin))
+	in := func(at time.Time) int { return int(at.Sub(start) / bin) }
+	s := all[1]
+	if s.Up[in(paused)-1] != 1 || s.Up[in(resumed)-1] != 0 || s.Up[in(killed)-1] != 1 || s.Up[in(killed)+1] != 0 || s.Digest[in(killed)+1] != "" {
+		t.Errorf("up %v; paused in bin %d, resumed in %d, killed in %d", s.Up, in(paused), in(resumed), in(killed))
+	}
+	if slices.Contains(all[0].Up[in(paused):], 0) {
+		t.Errorf("the other one counts as down: %v", all[0].Up)
+	}
+	end := len(s.RSS) - 1
+	if s.RSS[end] < 1<<20 || s.CPU[end] <= 0 || all[0].GossipSent[end] <= 0 || all[0].GossipReceived[end] <= 0 {
+		t.Errorf("no usage or bytes: %d %d %d %d", s.RSS[end], s.CPU[end], all[0].GossipSent[end], all[0].GossipReceived[end])
+	}
+	k := all[0].Counters
+	if some, direct := k["budget_gossip_inbox_queued_total"], k[`budget_gossip_inbox_queued_total{via="direct"}`]; direct <= 0 || some < direct || k["no_such_metric"] != 0 {
+		t.Errorf("counters %v", k)
+	}
+	if len(c.Points(2)) != 0 || slices.Contains(all[2].Up, 1) {
+		t.Error("a node that never ran has samples")
+	}
+}
+
+func TestACrashIsNamedAndKeptWithItsLog(t *testing.T) {
+	t.Parallel()
+	c := run(t, testConfig(t, 3))
+	c.Scrape(t.Context())
+	must(t, c.Signal(0, syscall.SIGQUIT)) // Go programs end by it with all stacks
+	until(t, "a crash", func() bool { return c.Crashed() != nil })
+	if text := c.Crashed().Error(); !strings.Contains(text, "node n0: exit status 2") || c.Alive(0) {
+		t.Errorf("crash: %s", text)
+	}
+	if err := c.AwaitReady(soon(t), nil, nil); err == nil || !strings.Contains(err.Error(), "node n0") {
+		t.Errorf("it is waited for a node that is gone: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "kept")
+	must(t, c.Keep(dir))
+	for name, want := range map[string]string{"n0.log": "goroutine ", "n0.yaml": "node: {name: n0}", "n0.metrics": "budget_share_rate"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s (%v) has no %q", name, err, want)
+		}
+	}
+	must(t, c.Start(0)) // as people do after a crash
+	must(t, c.AwaitReady(soon(t), nil, nil))
+}
+
+func TestRestartsOfAllKindsComeBackAsOneCluster(t *testing.T) {
+	t.Parallel()
+	c := run(t, testConfig(t, 3))
+	if err := c.Start(0); err == nil {
+		t.Error("a node was started twice")
+	}
+	if how, err := c.Limit(1, 30); err != nil || how == "" {
+		t.Errorf("limit by %q: %v", how, err)
+	}
+	must(t, c.RestartAll([]int{0, 1}, true))
+	must(t, c.AwaitReady(soon(t), nil, nil))
+	if err := c.Wipe(0); err == nil {
+		t.Error("the memory of a node that runs was wiped")
+	}
+	if killed := c.Stop(0); killed || c.Alive(0) {
+		t.Errorf("stop: killed %v, alive %v", killed, c.Alive(0))
+	}
+	must(t, c.Wipe(0))
+	if err := c.Pause(0); err == nil {
+		t.Error("a node that does not run was paused")
+	}
+	c.Use(0, os.DevNull)
+	if err := c.Start(0); err == nil {
+		t.Error("the binary of a node cannot be changed")
+	}
+	c.Use(0, binary())
+	must(t, c.Start(0))
+	must(t, c.AwaitReady(soon(t), nil, nil))
+}
+
+func TestNodesJoinChangeAndLeave(t *testing.T) {
+	t.Parallel()
+	c := run(t, testConfig(t, 4))
+	ctx := soon(t)
+	inForce := func(ask int, epoch string, err error) {
+		t.Helper()
+		must(t, err)
+		_, err = c.AwaitChange(ctx, ask, epoch)
+		must(t, err)
+	}
+	joined, err := c.Join(ctx, 3, 1)
+	inForce(1, joined.Epoch, err)
+	must(t, c.AwaitReady(ctx, nil, nil))
+	cut, err := c.Apply(ctx, 0, Edit{Limit: 500})
+	inForce(0, cut.Epoch, err)
+	until(t, "the cut seen at the node that joined", func() bool { return limitAt(t, c, 3) == 500 })
+	must(t, c.Reload([]int{0, 1, 2, 3}, Edit{Limit: 800, Reserve: []int64{500_000, 500_000}}))
+	until(t, "the reloaded limit in force everywhere", func() bool { return limitAt(t, c, 0) == 800 && limitAt(t, c, 3) == 800 })
+	must(t, c.AwaitReady(ctx, nil, nil))
+	_, err = c.Remove(ctx, 0, 2)
+	must(t, err)
+	left, err := c.Leave(ctx, 1, 3)
+	inForce(3, left.Epoch, err)
+	if got := c.Roster(); !slices.Equal(got, []int{2, 3}) || c.Alive(0) || c.Alive(1) {
+		t.Errorf("roster %v, want 2 and 3 alone", got)
+	}
+	must(t, c.AwaitReady(ctx, nil, nil))
+	if _, err := c.Apply(ctx, 2, Edit{Reserve: []int64{1, 1}}); err == nil {
+		t.Error("a split that does not add up was accepted")
+	}
+}
+
+func limitAt(t *testing.T, c *Cluster, i int) float64 {
+	t.Helper()
+	s, err := c.Client(i).Status(soon(t))
+	must(t, err)
+	return s.Budgets[0].Limit
+}
+
+func TestKeysAreRotatedWithoutPartingTheCluster(t *testing.T) {
+	t.Parallel()
+	c := run(t, testConfig(t, 3))
+	old := c.Keys()
+	var steps []int
+	must(t, c.Rotate(soon(t), []int{0, 1}, 0, func(k int) { steps = append(steps, k) }))
+	must(t, c.AwaitReady(soon(t), nil, nil))
+	if now := c.Keys(); len(now) != 1 || now[0] == old[0] || !slices.Equal(steps, []int{1, 2, 3}) {
+		t.Errorf("keys %v after %v, steps %v", now, old, steps)
+	}
+	text, err := os.ReadFile(filepath.Join(c.cfg.Dir, "n0.yaml"))
+	if err != nil || strings.Contains(string(text), old[0]) {
+		t.Errorf("the old key is still in use (%v)", err)
+	}
+}
+
+func TestSupervisorsThatAreGivenStayOpen(t *testing.T) {
+	t.Parallel()
+	in := testConfig(t, 1)
+	in.Children = child.New()
+	c := newCluster(t, in)
+	must(t, c.Start(0))
+	c.Close()
+	p, err := in.Children.Start(child.Launch{Name: "other", Path: binary(), Args: []string{"version"}})
+	must(t, err)
+	<-p.Done()
+	in.Children.Close(time.Minute)
+}
+
+func TestWaitingEndsWithItsContextAndSaysForWhom(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, testConfig(t, 3))
+	must(t, c.Start(0))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var said []string
+	err := c.AwaitReady(ctx, nil, func(waiting []string) { said = waiting })
+	if err == nil || !strings.Contains(err.Error(), "n1 (no answer yet)") || len(said) != 2 {
+		t.Errorf("waiting for %q: %v", said, err)
+	}
+}
