@@ -27,6 +27,7 @@ type core struct {
 	mtu      int
 	capacity int // packets in flight at most
 	links    []link
+	nat      *nat // nil when no host has any
 	queue    queue
 	order    uint64
 	free     [][]byte // buffers of length mtu
@@ -40,6 +41,7 @@ type core struct {
 type counts struct {
 	received, delivered, lost, blocked, queueDrop, overflow, unroutable atomic.Int64
 	malformed, refused, duplicated, reordered, late, lateMax, inFlight  atomic.Int64
+	untranslated                                                        atomic.Int64
 }
 
 func newCore(hosts, mtu, capacity int, seed uint64) *core {
@@ -72,13 +74,22 @@ func (c *core) replace(rules []Rule) error {
 	return nil
 }
 
-// receive takes a packet that host sent at now. The bytes are copied.
+// receive takes a packet that host sent at now. What is kept is copied; the
+// packet may be changed.
 func (c *core) receive(host int, packet []byte, now int64) {
 	c.counts.received.Add(1)
 	src, dst, ok := ends(packet)
-	switch {
-	case !ok || len(packet) > c.mtu:
+	if !ok || len(packet) > c.mtu {
 		c.counts.malformed.Add(1)
+		return
+	}
+	pass := true
+	if c.nat != nil && src == host {
+		dst, pass = c.nat.translate(host, packet)
+	}
+	switch {
+	case !pass:
+		c.counts.untranslated.Add(1)
 	case dst < 0 || dst >= c.hosts:
 		c.counts.unroutable.Add(1)
 	case src != host:
@@ -167,7 +178,7 @@ func (c *core) snapshot() Stats {
 		Received: n.received.Load(), Delivered: n.delivered.Load(),
 		Lost: n.lost.Load(), Blocked: n.blocked.Load(), QueueDrop: n.queueDrop.Load(),
 		Overflow: n.overflow.Load(), Unroutable: n.unroutable.Load(),
-		Malformed: n.malformed.Load(), Refused: n.refused.Load(),
+		Malformed: n.malformed.Load(), Untranslated: n.untranslated.Load(), Refused: n.refused.Load(),
 		Duplicated: n.duplicated.Load(), Reordered: n.reordered.Load(),
 		Late: n.late.Load(), LateMax: time.Duration(n.lateMax.Load()), InFlight: n.inFlight.Load(),
 	}

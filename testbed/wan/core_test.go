@@ -26,7 +26,7 @@ func drain(c *core, now int64) (packets [][]byte, to []int) {
 }
 
 func ended(s Stats) int64 {
-	return s.Delivered + s.Lost + s.Blocked + s.QueueDrop + s.Overflow + s.Unroutable + s.Malformed + s.Refused + s.InFlight
+	return s.Delivered + s.Lost + s.Blocked + s.QueueDrop + s.Overflow + s.Unroutable + s.Malformed + s.Untranslated + s.Refused + s.InFlight
 }
 
 func TestEveryPacketEndsInOneCountAndArrivesWhole(t *testing.T) {

@@ -18,6 +18,7 @@ const (
 	inFlightDefault = 65536
 	inFlightMax     = 1 << 20
 	nameMax         = 32
+	portsMax        = 1000 // mapped ports of a NAT; dynamic ones remain free
 )
 
 // Net is a running network.
@@ -54,7 +55,45 @@ func (c *Config) Validate() error {
 	if c.InFlight < 0 || c.InFlight > inFlightMax {
 		add("%d packets in flight: up to %d are possible", c.InFlight, inFlightMax)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateNAT()...)...)
+}
+
+func (c *Config) validateNAT() (errs []error) {
+	type place struct {
+		host   int
+		inside bool
+		port   uint16
+	}
+	hosts, publics, ports := map[int]bool{}, map[netip.Addr]bool{}, map[place]bool{}
+	for i, nat := range c.NAT {
+		add := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("wan: NAT %d: %s", i, fmt.Sprintf(format, args...)))
+		}
+		if nat.Host < 0 || nat.Host >= len(c.Hosts) {
+			add("host %d: there are %d", nat.Host, len(c.Hosts))
+		}
+		if hosts[nat.Host] {
+			add("host %d has one already", nat.Host)
+		}
+		if wrong := natOK(nat.Public); wrong != "" {
+			add("public address %s %s", nat.Public, wrong)
+		}
+		if publics[nat.Public] {
+			add("public address %s is used twice", nat.Public)
+		}
+		hosts[nat.Host], publics[nat.Public] = true, true
+		if len(nat.Ports) > portsMax {
+			add("%d ports: up to %d are possible", len(nat.Ports), portsMax)
+		}
+		for _, p := range nat.Ports {
+			public, inside := place{nat.Host, false, p.Public}, place{nat.Host, true, p.Inside}
+			if p.Public == 0 || p.Inside == 0 || ports[public] || ports[inside] {
+				add("port %d to %d: ports are 1 to 65535 and each is mapped once", p.Public, p.Inside)
+			}
+			ports[public], ports[inside] = true, true
+		}
+	}
+	return errs
 }
 
 func nameOK(name string) bool {
@@ -77,12 +116,18 @@ func New(cfg Config) (*Net, error) {
 	cfg.InFlight = cmp.Or(cfg.InFlight, inFlightDefault)
 	n := &Net{rules: make([]Rule, len(cfg.Hosts)*len(cfg.Hosts))}
 	var routes []netip.Addr
+	for _, nat := range cfg.NAT {
+		routes = append(routes, nat.Public)
+	}
 	for i, name := range cfg.Hosts {
 		h, err := newHost(i, name, cfg.MTU, routes)
 		if err != nil {
 			return nil, errors.Join(err, n.closeHosts())
 		}
 		n.hosts = append(n.hosts, h)
+	}
+	for _, nat := range cfg.NAT {
+		n.hosts[nat.Host].Public = nat.Public
 	}
 	var err error
 	n.proc, err = startSwitch(cfg, n.hosts)

@@ -109,8 +109,7 @@ func settled(t testing.TB, n *Net, received int64) Stats {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
 		s := n.Stats()
-		ended := s.Delivered + s.Lost + s.Blocked + s.QueueDrop + s.Overflow + s.Unroutable + s.Malformed + s.Refused
-		if s.Received >= received && ended == s.Received+s.Duplicated {
+		if s.Received >= received && s.InFlight == 0 && ended(s) == s.Received+s.Duplicated {
 			return s
 		}
 		if time.Now().After(end) {

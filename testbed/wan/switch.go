@@ -144,6 +144,9 @@ func (s *control) Start(cfg Config, _ *int) error {
 		return errOrder
 	}
 	s.core = newCore(len(cfg.Hosts), cfg.MTU, cfg.InFlight, cfg.Seed)
+	if len(cfg.NAT) > 0 {
+		s.core.nat = newNAT(cfg.NAT)
+	}
 	var tuns []int
 	for i := range cfg.Hosts {
 		fd := firstTUN + i

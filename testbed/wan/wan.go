@@ -57,11 +57,17 @@ type Config struct {
 	NAT []NAT
 }
 
-// NAT hides a host behind a public IPv4 address: what it sends leaves with the
-// public address, and only mapped ports are reachable under it.
+// NAT hides a host behind a public IPv4 address: what it sends over TCP and UDP
+// leaves with the public address, and its own IPv4 address cannot be reached. A
+// mapped port leaves as its public port, any other as a port from 40000 on, kept
+// for as long as it is among the 4096 used last. Whoever sends to a public port
+// in use reaches the host. Nothing else passes, ICMP and fragments included;
+// IPv6 is as without NAT.
 type NAT struct {
-	Host   int        // position in Config.Hosts
-	Public netip.Addr // outside 10.77.0.0/16
+	Host int // position in Config.Hosts
+	// Public is an IPv4 address outside 10.77.0.0/16, best one for documentation
+	// such as 203.0.113.1.
+	Public netip.Addr
 	Ports  []Port
 }
 
@@ -74,12 +80,13 @@ type Port struct {
 type Host struct {
 	Name   string
 	V4, V6 netip.Addr
+	Public netip.Addr // of its NAT; not valid if it has none
 	inside inside
 }
 
 // Stats counts packets since New. Once the switch is at rest, Received +
 // Duplicated = Delivered + Lost + Blocked + QueueDrop + Overflow + Unroutable +
-// Malformed + Refused + InFlight.
+// Malformed + Untranslated + Refused + InFlight.
 type Stats struct {
 	Received   int64 // read from the hosts
 	Delivered  int64 // written to a host, duplicates included
@@ -89,11 +96,14 @@ type Stats struct {
 	Overflow   int64 // by Config.InFlight
 	Unroutable int64 // to an address that no host has
 	Malformed  int64 // not an IP packet, or with a source that is not the host's
-	Refused    int64 // by the kernel of the receiving host
-	Duplicated int64 // second copies
-	Reordered  int64 // held back
-	Late       int64 // delivered more than 1 ms after its time
-	LateMax    time.Duration
-	InFlight   int64 // right now
-	HostDrop   int64 // dropped by a host's kernel before the switch could read them
+	// Untranslated packets did not pass a NAT: to a port without a mapping, to the
+	// hidden address, fragments, and what is neither TCP nor UDP.
+	Untranslated int64
+	Refused      int64 // by the kernel of the receiving host
+	Duplicated   int64 // second copies
+	Reordered    int64 // held back
+	Late         int64 // delivered more than 1 ms after its time
+	LateMax      time.Duration
+	InFlight     int64 // right now
+	HostDrop     int64 // dropped by a host's kernel before the switch could read them
 }
