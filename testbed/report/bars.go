@@ -22,7 +22,7 @@ func barsStack(f frame, title string, of []Comparison, pick func(Score) float64)
 	p := newPlot(f, float64(len(b.names)), 100)
 	p.Y.Tick.Marker = percentTicks{}
 	p.X.Tick.Marker = groupTicks{b.names}
-	p.X.Tick.Length = 0
+	p.X.Tick.LineStyle.Color = inkPanel.color() // keeps the names off the axis
 	p.Add(grid{}, b)
 	return stack{
 		label: title,

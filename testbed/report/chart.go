@@ -22,11 +22,11 @@ type frame struct {
 }
 
 func wide() frame {
-	return frame{class: "wide", width: 760, row: 150, letter: 8.5, columns: 500}
+	return frame{class: "wide", width: 760, row: 150, letter: 8.5, columns: 380}
 }
 
 func narrow() frame {
-	return frame{class: "narrow", width: 320, row: 130, letter: 9.5, columns: 200}
+	return frame{class: "narrow", width: 320, row: 130, letter: 9.5, columns: 160}
 }
 
 // letters is a style for text of the size s.
@@ -55,7 +55,7 @@ func newPlot(f frame, xmax, ymax float64) *plot.Plot {
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.LineStyle = stroke(inkMuted, 0.5)
 		a.Tick.LineStyle = stroke(inkMuted, 0.5)
-		a.Tick.Length = 3
+		a.Tick.Length = 4
 		a.Padding = 0
 	}
 	p.Y.LineStyle.Width = 0
@@ -143,10 +143,10 @@ func (l curve) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// area is what lies between two lines, the lower one 0 where it has no points.
+// area is what lies below a line.
 type area struct {
-	upper, lower []point
-	ink          ink
+	upper []point
+	ink   ink
 }
 
 func (a area) Plot(c draw.Canvas, p *plot.Plot) {
@@ -154,12 +154,7 @@ func (a area) Plot(c draw.Canvas, p *plot.Plot) {
 		return
 	}
 	pts := places(&c, p, a.upper)
-	if len(a.lower) < 2 {
-		pts = append(pts, at(&c, p, point{a.upper[len(a.upper)-1].x, 0}), at(&c, p, point{a.upper[0].x, 0}))
-	}
-	for i := len(a.lower) - 1; i >= 0; i-- {
-		pts = append(pts, at(&c, p, a.lower[i]))
-	}
+	pts = append(pts, at(&c, p, point{a.upper[len(a.upper)-1].x, 0}), at(&c, p, point{a.upper[0].x, 0}))
 	c.FillPolygon(a.ink.color(), pts)
 }
 

@@ -87,6 +87,15 @@ func orDash(d time.Duration) string {
 	return seconds(d)
 }
 
+// slower tells of arrivals that the judgement leaves out.
+func slower(r *evidence.Run) string {
+	if r.Origin.Slower == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s arrivals took longer to the origin than the %s that the bound allows for, and are left out of it.",
+		count(float64(r.Origin.Slower)), seconds(r.Origin.Spread))
+}
+
 func network(r *evidence.Run) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Network)) {

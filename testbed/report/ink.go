@@ -16,7 +16,7 @@ const (
 	inkMuted             // ticks and what is secondary
 	inkGrid              // hairlines
 	inkPanel             // the ground, for halos and gaps
-	inkBand              // the time of a fault
+	inkBand              // the time of a fault; translucent, so that faults in faults are seen
 	inkEdge              // its bar above the plot
 	inkLimit             // the budget
 	inkBound             // what the origin may see at most
@@ -54,7 +54,7 @@ func palette() []hue {
 		{"muted", "#57625f", "#a3afab"},
 		{"grid", "#e3e6e0", "#2b3532"},
 		{"panel", "#ffffff", "#181f1d"},
-		{"band", "#efe9dc", "#2f2b20"},
+		{"band", "rgb(165 138 78/.18)", "rgb(190 160 92/.17)"},
 		{"edge", "#a58a4e", "#b99b58"},
 		{"limit", "#16201e", "#e8edea"},
 		{"bound", "#b3202c", "#ff8d8a"},

@@ -27,7 +27,7 @@ func Markdown(w io.Writer, outcomes []evidence.Outcome, about About) error {
 		}
 	}
 	for _, f := range about.Figures {
-		fmt.Fprintf(b, "\n![%s](<%s>)\n\n%[1]s\n", escape(clean(f.Caption, 300)), strings.NewReplacer("<", "", ">", "", "\n", "").Replace(f.Path))
+		fmt.Fprintf(b, "\n![%s](<%s>)\n\n%[1]s\n", escape(clean(f.Caption, 300)), strings.NewReplacer("<", "", ">", "").Replace(clean(f.Path, 200)))
 	}
 	writeClaims(b, outcomes)
 	writeBuys(b, outcomes)

@@ -14,21 +14,19 @@ import (
 // dots is one quantity at every node: a filled dot, and a ring for a second one
 // where there is one (below 0: none).
 type dots struct {
-	title        string
-	names        []string
-	first        []float64
-	second       []float64
-	legend       [2]string
-	unit         func(float64) string
-	ink          ink
-	worst, least float64
+	title         string
+	names         []string
+	first, second []float64
+	legend        [2]string
+	unit          func(float64) string
+	ink           ink
 }
 
 // footprint is the figures of what running a node costs; those that were not
 // measured are missing.
 func footprint(r *evidence.Run) []dots {
 	gossip := dots{
-		title: "Gossip, bytes/s", unit: func(v float64) string { return size(v) },
+		title: "Gossip, bytes/s", unit: size,
 		legend: [2]string{"sent, mean", "received, mean"}, ink: classInk(0),
 	}
 	memory := dots{title: "Resident memory", unit: size, legend: [2]string{"most", ""}, ink: classInk(3)}
@@ -62,12 +60,8 @@ func footprint(r *evidence.Run) []dots {
 }
 
 func (d *dots) add(name string, first, second float64) {
-	if len(d.names) == 0 {
-		d.least = first
-	}
 	d.names = append(d.names, name)
 	d.first, d.second = append(d.first, first), append(d.second, second)
-	d.worst, d.least = math.Max(d.worst, first), math.Min(d.least, first)
 }
 
 func most(values []int64) float64 {
@@ -117,11 +111,10 @@ func (s *sheet) dots(d dots) (drawing, error) {
 	for i := range d.names {
 		xmax = math.Max(xmax, 1.05*math.Max(d.first[i], d.second[i]))
 	}
-	legend := []entry{{name: d.legend[0], fill: d.ink}}
 	height := vg.Length(len(d.names))*dotsLine + 34
 	f := frame{width: dotsWidth, letter: dotsLetter}
 	return s.draw(dotsWidth, height, d.title+" of every node", func(c draw.Canvas) {
-		d.drawKey(f, c, legend)
+		d.drawKey(f, c)
 		p := newPlot(f, xmax, float64(len(d.names)))
 		p.X.Tick.Marker = valueTicks{d.unit}
 		p.Y.Tick.Marker = rowTicks{d.names}
@@ -133,7 +126,7 @@ func (s *sheet) dots(d dots) (drawing, error) {
 	})
 }
 
-func (d dots) drawKey(f frame, c draw.Canvas, _ []entry) {
+func (d dots) drawKey(f frame, c draw.Canvas) {
 	style := letters(f.letter, inkText, text.XLeft, text.YCenter)
 	x, y := vg.Length(6), c.Max.Y-6
 	for i, name := range d.legend {

@@ -69,6 +69,7 @@ type runPart struct {
 	Dots       []titled
 	Windows    []line
 	Phases     []line
+	Slower     string
 	Network    string
 	Events     []eventLine
 	EventCount int

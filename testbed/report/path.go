@@ -11,8 +11,10 @@ import (
 type pathWriter struct {
 	b            strings.Builder
 	x, y         int  // where the path is
+	along        int  // a level step that is not written yet
 	verb         byte // last written
-	pendingSpace bool
+	pendingSpace bool // a number was written
+	dotted       bool // and has a point, so that another point begins the next
 }
 
 // shortPath shortens the path data of vgsvg: M, L, A and Z with absolute
@@ -30,6 +32,7 @@ func shortPath(d string) (string, error) {
 		}
 		d = d[end:]
 	}
+	w.flush()
 	return w.b.String(), nil
 }
 
@@ -40,14 +43,18 @@ func (w *pathWriter) add(verb byte, args string) error {
 	}
 	switch {
 	case verb == 'M' && len(n) == 2:
+		w.flush()
 		w.write('M', round(n[0]), round(n[1]))
 		w.x, w.y = round(n[0]), round(n[1])
 	case verb == 'L' && len(n) == 2:
 		w.line(round(n[0]), round(n[1]))
 	case verb == 'A' && len(n) == 7:
-		w.x, w.y = round(n[5]), round(n[6])
-		w.write('A', round(n[0]), round(n[1]), 0, 10*int(n[3]), 10*int(n[4]), w.x, w.y)
+		w.flush()
+		x, y := round(n[5]), round(n[6])
+		w.write('a', round(n[0]), round(n[1]), 0, 10*int(n[3]), 10*int(n[4]), x-w.x, y-w.y)
+		w.x, w.y = x, y
 	case verb == 'Z' && len(n) == 0:
+		w.flush()
 		w.write('z')
 	default:
 		return fmt.Errorf("report: path verb %q with %q is not one we draw with", verb, args)
@@ -55,18 +62,31 @@ func (w *pathWriter) add(verb byte, args string) error {
 	return nil
 }
 
-// line goes to a place by the shortest verb; a step of nothing is left out.
+// line goes to a place by the shortest verb. A step of nothing is left out, and
+// level steps the same way are one: a share that stays is a short path.
 func (w *pathWriter) line(x, y int) {
 	dx, dy := x-w.x, y-w.y
 	w.x, w.y = x, y
-	switch {
-	case dx == 0 && dy == 0:
-	case dy == 0:
-		w.write('h', dx)
-	case dx == 0:
+	if dy == 0 {
+		if (dx > 0) != (w.along > 0) {
+			w.flush()
+		}
+		w.along += dx
+		return
+	}
+	w.flush()
+	if dx == 0 {
 		w.write('v', dy)
-	default:
+	} else {
 		w.write('l', dx, dy)
+	}
+}
+
+// flush writes the level step.
+func (w *pathWriter) flush() {
+	if w.along != 0 {
+		w.write('h', w.along)
+		w.along = 0
 	}
 }
 
@@ -77,11 +97,12 @@ func (w *pathWriter) write(verb byte, ns ...int) {
 		w.verb, w.pendingSpace = verb, false
 	}
 	for _, n := range ns {
-		if w.pendingSpace && n >= 0 {
+		text := tenths(n)
+		if w.pendingSpace && text[0] != '-' && !(w.dotted && text[0] == '.') {
 			w.b.WriteByte(' ')
 		}
-		w.b.WriteString(tenths(n))
-		w.pendingSpace = true
+		w.b.WriteString(text)
+		w.pendingSpace, w.dotted = true, strings.Contains(text, ".")
 	}
 }
 

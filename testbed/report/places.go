@@ -39,7 +39,7 @@ const (
 	cardWidth   = 168
 	stripHeight = 40
 	cardLetter  = 8.5
-	cardColumns = 80
+	cardColumns = 50
 )
 
 // places draws the cards of a run, in the order of its nodes.
@@ -72,7 +72,8 @@ func newStrips(r *evidence.Run) strips {
 		for i := range r.Series {
 			top = math.Max(top, math.Max(st.admitted(i, k).max(), st.share(i, k).max()))
 		}
-		st.ymax = append(st.ymax, 1.1*top)
+		step := math.Pow(10, math.Floor(math.Log10(top))-1)
+		st.ymax = append(st.ymax, step*math.Ceil(1.1*top/step))
 	}
 	return st
 }
@@ -132,7 +133,7 @@ func (st *strips) detail(i int) string {
 	if i < len(st.run.Weights) {
 		s = fmt.Sprintf("weight %d, ", st.run.Weights[i])
 	}
-	return s + "offered up to " + count(peak) + "/s"
+	return s + "offered ≤ " + count(peak) + "/s"
 }
 
 func (st *strips) draw(c draw.Canvas, i int) {
@@ -141,7 +142,7 @@ func (st *strips) draw(c draw.Canvas, i int) {
 	right := letters(cardLetter, inkMuted, text.XRight, text.YTop)
 	for k := range st.count() {
 		c.FillText(small, vg.Point{X: 1, Y: top - 1}, st.stripName(k))
-		c.FillText(right, vg.Point{X: cardWidth - 1, Y: top - 1}, "to "+count(st.ymax[k]/1.1)+"/s")
+		c.FillText(right, vg.Point{X: cardWidth - 1, Y: top - 1}, "0 to "+count(st.ymax[k])+"/s")
 		top -= cardLetter + 3
 		cell := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
 			Min: vg.Point{X: 1, Y: top - stripHeight}, Max: vg.Point{X: cardWidth - 1, Y: top},
@@ -157,6 +158,8 @@ func (st *strips) draw(c draw.Canvas, i int) {
 func (st *strips) strip(i, k int) *plot.Plot {
 	p := newPlot(frame{width: cardWidth, letter: cardLetter}, st.xmax, st.ymax[k])
 	p.HideAxes()
+	p.Y.Scale = rootScale{}
+	p.Add(hairline(st.ymax[k] / 4))
 	for _, b := range st.run.Bands {
 		if len(b.Nodes) == 0 || slices.Contains(b.Nodes, i) {
 			p.Add(span{b.From.Seconds(), b.To.Seconds(), inkBand})
@@ -171,11 +174,27 @@ func (st *strips) strip(i, k int) *plot.Plot {
 	}
 	admitted := st.admitted(i, k).envelope(cardColumns)
 	p.Add(
-		area{upper: admitted, ink: fill},
+		area{admitted, fill},
 		curve{st.offered(i, k).envelope(cardColumns), stroke(line, 0.6, 1.5, 1)},
 		curve{st.share(i, k).envelope(cardColumns), stroke(inkShare, 1)},
 	)
 	return p
+}
+
+// rootScale is a square-root axis: a place with a hundredth of the load still has
+// a tenth of the height.
+type rootScale struct{}
+
+func (rootScale) Normalize(low, high, v float64) float64 {
+	return math.Sqrt(math.Max(0, (v-low)/(high-low)))
+}
+
+// hairline is a line of the grid at one value.
+type hairline float64
+
+func (h hairline) Plot(c draw.Canvas, p *plot.Plot) {
+	q := at(&c, p, point{0, float64(h)})
+	c.StrokeLine2(stroke(inkGrid, 0.5), c.Min.X, q.Y, c.Max.X, q.Y)
 }
 
 // downs are the times, from x to y, in which a node did not answer.
@@ -201,5 +220,5 @@ func placesLegend(r *evidence.Run) string {
 		share = "black line: share enforced, in the lowest strip"
 	}
 	return "Area: admitted, mean of 1 s; dotted line: offered, along the upper edge where it is more than the axis shows; " +
-		share + ". Grey: the node did not answer. All cards have the same axes."
+		share + ". Grey: the node did not answer. All cards have the same axes; the upright one is a square root, the hairline a quarter of its end."
 }

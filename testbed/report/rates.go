@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -50,34 +52,41 @@ func originLegend(runs []*evidence.Run) []entry {
 	}
 	out = append(out,
 		entry{name: "all, mean of 10 s", style: stroke(inkText, 1)},
-		entry{name: "budget B", style: stroke(inkLimit, 0.8, 1.5, 1.5)},
+		budgetEntry(runs[0]),
 		entry{name: "bound of any 1 s", style: stroke(inkBound, 1, 5, 2.5)},
 	)
 	for _, r := range runs {
-		if len(r.Origin.Over) > 0 {
-			return append(out, entry{name: "bound broken, in a window of some length", fill: inkBroken})
+		if len(broken(r)) > 0 {
+			return append(out, entry{name: "a window in which the bound was broken", fill: inkBroken})
 		}
 	}
 	return out
 }
 
+func budgetEntry(r *evidence.Run) entry {
+	e := entry{name: "budget B", style: stroke(inkLimit, 0.8, 1.5, 1.5)}
+	if len(r.Limits) == 0 {
+		e.name += ", " + count(float64(r.Limit)) + "/s"
+	}
+	return e
+}
+
 func originPlot(f frame, r *evidence.Run, xmax, ymax float64) *plot.Plot {
 	p := scene(f, r, xmax, ymax)
-	var below []point
 	parts := arrivals(r, second)
-	for k := range parts {
+	// From the whole down to the first class, each over the one before.
+	for k := len(parts) - 1; k >= 0; k-- {
 		upper := total(parts[:k+1]).envelope(f.columns)
-		p.Add(area{upper: upper, lower: below, ink: classArea(k)})
-		below = upper
-	}
-	for k := range parts {
-		p.Add(curve{total(parts[:k+1]).envelope(f.columns), stroke(classInk(k), 0.7)})
+		p.Add(area{upper, classArea(k)})
+		if k == len(parts)-1 {
+			p.Add(curve{upper, stroke(classInk(k), 0.7)})
+		}
 	}
 	p.Add(curve{total(arrivals(r, 10*second)).envelope(f.columns), stroke(inkText, 1)})
 	steps := limits(r)
 	p.Add(curve{steps, stroke(inkLimit, 0.8, 1.5, 1.5)}, curve{allowed(r, second), stroke(inkBound, 1, 5, 2.5)})
-	for _, o := range r.Origin.Over {
-		p.Add(mark{from: o.At.Seconds(), to: (o.At + o.Window).Seconds(), ink: inkBroken})
+	for _, b := range broken(r) {
+		p.Add(mark{from: b.x, to: b.y, ink: inkBroken})
 	}
 	return p
 }
@@ -113,7 +122,7 @@ func sharesStack(f frame, runs []*evidence.Run) (stack, bool) {
 		label: "Sum of the shares that nodes enforce over time, against the budget: " + variantNames(runs),
 		legend: []entry{
 			{name: "sum of shares", style: stroke(classInk(0), 1.3)},
-			{name: "budget B", style: stroke(inkLimit, 0.8, 1.5, 1.5)},
+			budgetEntry(runs[0]),
 		},
 		lanes: lanes{phases: runs[0].Phases, bands: runs[0].Bands},
 	}
@@ -154,11 +163,42 @@ func above(r *evidence.Run) (long time.Duration, peak float64) {
 	line := allowed(r, width)
 	for i, v := range mean.values {
 		peak = math.Max(peak, v)
-		if v > level(line, (float64(i)+1)*mean.bin) {
+		if v > level(line, mean.end(i)) {
 			long += r.Bin
 		}
 	}
 	return long, peak
+}
+
+// broken are the times, from x to y, of windows in which the bound was broken:
+// those that the origin lists, and those of 1 s and 10 s that bins show, since the
+// list is cut. Where the origin's exact judgement is good there are none.
+func broken(r *evidence.Run) []point {
+	if r.Origin.Bound.OK() {
+		return nil
+	}
+	var all []point
+	for _, o := range r.Origin.Over {
+		all = append(all, point{o.At.Seconds(), (o.At + o.Window).Seconds()})
+	}
+	for _, width := range []time.Duration{second, 10 * second} {
+		mean, line := total(arrivals(r, width)), allowed(r, width)
+		for i, v := range mean.values {
+			if end := mean.end(i); v > level(line, end) {
+				all = append(all, point{end - width.Seconds(), end})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b point) int { return cmp.Compare(a.x, b.x) })
+	var out []point
+	for _, s := range all {
+		if n := len(out); n > 0 && s.x <= out[n-1].y {
+			out[n-1].y = math.Max(out[n-1].y, s.y)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // level is a step line's value at x.

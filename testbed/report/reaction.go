@@ -91,7 +91,7 @@ func targetsIn(fields []string, about string) []target {
 			continue
 		}
 		name := nearest(fields, i)
-		if name == "" && strings.Contains(about, "p95") && !strings.Contains(about, "mean") {
+		if name == "" && (strings.Contains(about, "p95") || strings.Contains(about, "95th")) && !strings.Contains(about, "mean") {
 			name = "p95"
 		} else if name == "" {
 			name = "mean"
@@ -186,7 +186,7 @@ func (l claimLine) Plot(c draw.Canvas, p *plot.Plot) {
 	q := at(&c, p, point{l.at, 0})
 	c.StrokeLine2(stroke(inkBound, 1, 5, 2.5), q.X, c.Min.Y, q.X, c.Max.Y)
 	style := letters(l.frame.letter, inkBound, text.XRight, text.YBottom)
-	x := q.X - 3
+	x := q.X - 4
 	if x-style.Width(l.name) < c.Min.X {
 		style.XAlign, x = text.XLeft, q.X+3
 	}

@@ -144,7 +144,9 @@ func reactions(g []*evidence.Outcome) ([]reaction, []target) {
 }
 
 func (s *sheet) runPart(r *evidence.Run, open bool) (runPart, error) {
-	part := runPart{Open: open, Legend: placesLegend(r), Windows: windowLines(r), Phases: phaseLines(r), Network: network(r)}
+	part := runPart{
+		Open: open, Legend: placesLegend(r), Windows: windowLines(r), Phases: phaseLines(r), Slower: slower(r), Network: network(r),
+	}
 	cards, err := s.places(r)
 	if err != nil {
 		return part, err
@@ -153,6 +155,9 @@ func (s *sheet) runPart(r *evidence.Run, open bool) (runPart, error) {
 		part.Places = append(part.Places, card{c.Name, c.Detail, template.HTML(c.SVG.inline(""))})
 	}
 	for _, d := range footprint(r) {
+		if !open {
+			break // of a baseline nobody asks what it costs
+		}
 		fig, err := s.dots(d)
 		if err != nil {
 			return part, err

@@ -7,11 +7,15 @@ import (
 	"subak/testbed/evidence"
 )
 
-// series is one value for each bin of seconds, from time 0.
+// series is one value for each bin of seconds, the first at the end of bin skip.
 type series struct {
 	bin    float64
+	skip   int
 	values []float64
 }
+
+// end is the instant of value i, in seconds.
+func (s series) end(i int) float64 { return float64(s.skip+i+1) * s.bin }
 
 // point is a value at an instant in seconds.
 type point struct{ x, y float64 }
@@ -34,24 +38,26 @@ func (s *series) add(counts []uint32) {
 }
 
 // window is the rate/s over the window that ends with each bin, as a meter of
-// that width shows it. Before the first window is full it counts what is there.
+// that width shows it; it begins with the first whole window.
 func (s series) window(width time.Duration) series {
 	n := max(1, int(math.Round(width.Seconds()/s.bin)))
-	out := series{bin: s.bin, values: make([]float64, len(s.values))}
+	out := series{bin: s.bin, skip: s.skip + n - 1}
 	sum := 0.0
 	for i, v := range s.values {
 		sum += v
 		if i >= n {
 			sum -= s.values[i-n]
 		}
-		out.values[i] = sum / (float64(n) * s.bin)
+		if i >= n-1 {
+			out.values = append(out.values, sum/(float64(n)*s.bin))
+		}
 	}
 	return out
 }
 
-// plus adds another series of the same bins.
+// plus adds another series of the same bins and beginning.
 func (s series) plus(t series) series {
-	out := series{bin: s.bin, values: make([]float64, max(len(s.values), len(t.values)))}
+	out := series{bin: s.bin, skip: s.skip, values: make([]float64, max(len(s.values), len(t.values)))}
 	copy(out.values, s.values)
 	for i, v := range t.values {
 		out.values[i] += v
@@ -81,7 +87,7 @@ func finite(v float64) float64 {
 // keeps its full height however long the run is.
 func (s series) envelope(columns int) []point {
 	n := len(s.values)
-	at := func(i int) point { return point{(float64(i) + 1) * s.bin, finite(s.values[i])} }
+	at := func(i int) point { return point{s.end(i), finite(s.values[i])} }
 	var out []point
 	if n <= 2*columns {
 		for i := range n {

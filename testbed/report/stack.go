@@ -40,17 +40,21 @@ func (s *sheet) stack(f frame, k stack) (drawing, error) {
 	for _, r := range k.rows {
 		height += rowHeight(f, r)
 	}
+	height += rowGap * vg.Length(len(k.rows)-1)
 	return s.draw(f.width, height, k.label, func(c draw.Canvas) {
 		drawLegend(f, c, legend)
 		top := c.Max.Y - head
 		for i, r := range k.rows {
+			if i > 0 {
+				top -= rowGap
+			}
 			h := rowHeight(f, r)
 			cell := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
 				Min: vg.Point{X: 2, Y: top - h}, Max: vg.Point{X: f.width - 2, Y: top},
 			}}
 			if r.title != "" {
 				c.FillText(bold(letters(f.letter+0.5, inkText, text.XLeft, text.YTop)), vg.Point{X: 2, Y: top - 2}, r.title)
-				cell.Max.Y -= 1.7 * f.letter
+				cell.Max.Y -= titleHeight * f.letter
 			}
 			if i == 0 {
 				data := r.plot.DataCanvas(cell)
@@ -66,12 +70,17 @@ func (s *sheet) stack(f frame, k stack) (drawing, error) {
 func rowHeight(f frame, r row) vg.Length {
 	h := f.row + 2.6*f.letter
 	if r.title != "" {
-		h += 1.7 * f.letter
+		h += titleHeight * f.letter
 	}
 	return h
 }
 
-const swatch = 16
+const (
+	swatch = 16
+	rowGap = 12
+	// titleHeight of a row, in letters: the title and room for the highest tick.
+	titleHeight = 2.2
+)
 
 // legendLines breaks entries into lines that fit.
 func legendLines(f frame, all []entry) [][]entry {

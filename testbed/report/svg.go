@@ -7,7 +7,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"golang.org/x/image/font"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -24,14 +27,20 @@ type drawing struct {
 // sheet makes drawings and collects their styles: the same style has the same
 // class in all of them, so that a page of a thousand drawings says it once.
 type sheet struct {
-	prefix  string
 	classes map[string]string // by what vgsvg wrote
 	rules   strings.Builder
-	vars    map[string]string // variable by the hex of its ink
+	vars    map[string]string     // variable by the hex of its ink
+	faces   map[string]text.Style // of the classes of texts
+
+	attribute, words *regexp.Regexp
 }
 
 func newSheet() *sheet {
-	s := &sheet{classes: map[string]string{}, vars: map[string]string{}}
+	s := &sheet{
+		classes: map[string]string{}, vars: map[string]string{}, faces: map[string]text.Style{},
+		attribute: regexp.MustCompile(`\s+(style|d|x|y)="([^"]*)"`),
+		words:     regexp.MustCompile(`<text [^>]*class="([^"]*)"[^>]*>([^<]*)</text>`),
+	}
 	for i, h := range palette() {
 		s.vars[ink(i).hex()] = "var(--" + h.name + ")"
 	}
@@ -62,31 +71,46 @@ func (s *sheet) shrink(svg string) (string, error) {
 		return "", fmt.Errorf("report: vgsvg wrote no group")
 	}
 	var fault error
-	out := attribute.ReplaceAllStringFunc(svg[from:to], func(a string) string {
-		m := attribute.FindStringSubmatch(a)
-		var text string
+	out := s.attribute.ReplaceAllStringFunc(svg[from:to], func(a string) string {
+		m := s.attribute.FindStringSubmatch(a)
+		name, value := m[1], ""
 		var err error
-		switch m[1] {
+		switch name {
 		case "style":
-			text, err = s.class(m[2])
-			text = `class="` + text + `"`
+			name = "class"
+			value, err = s.class(m[2])
 		case "d":
-			text, err = shortPath(m[2])
-			text = `d="` + text + `"`
+			value, err = shortPath(m[2])
 		default:
 			var v float64
 			v, err = strconv.ParseFloat(m[2], 64)
-			text = m[1] + `="` + tenths(round(v)) + `"`
+			value = tenths(round(v))
 		}
 		if err != nil {
 			fault = err
 		}
-		return " " + text
+		return fmt.Sprintf(` %s="%s"`, name, value)
 	})
-	return strings.ReplaceAll(out, " />", "/>"), fault
+	if fault != nil {
+		return "", fault
+	}
+	return s.fixWidths(strings.NewReplacer(" />", "/>", "\n", "").Replace(out)), nil
 }
 
-var attribute = regexp.MustCompile(`\s+(style|d|x|y)="([^"]*)"`)
+// fixWidths says of every text of some length how wide it was laid out, so that
+// it keeps its place also in a font of other metrics than ours.
+func (s *sheet) fixWidths(svg string) string {
+	return s.words.ReplaceAllStringFunc(svg, func(t string) string {
+		m := s.words.FindStringSubmatch(t)
+		said := html.UnescapeString(m[2])
+		face, ok := s.faces[m[1]]
+		if !ok || utf8.RuneCountInString(said) < 4 {
+			return t
+		}
+		w := tenths(round(face.Width(said).Points()))
+		return strings.Replace(t, ">", ` textLength="`+w+`" lengthAdjust="spacingAndGlyphs">`, 1)
+	})
+}
 
 // class returns the class of a style as vgsvg writes it.
 func (s *sheet) class(style string) (string, error) {
@@ -94,15 +118,23 @@ func (s *sheet) class(style string) (string, error) {
 		return name, nil
 	}
 	var rule []string
+	var face text.Style
 	for _, part := range strings.Split(style, ";") {
 		key, value, _ := strings.Cut(part, ":")
 		switch key {
 		case "font-family", "font-variant", "font-style":
 			continue // the page's own, with the metrics that were laid out with
+		case "font-size":
+			size, err := strconv.ParseFloat(strings.TrimSuffix(value, "px"), 64)
+			if err != nil {
+				return "", fmt.Errorf("report: font size: %w", err)
+			}
+			face.Font.Size = vg.Points(size)
 		case "font-weight":
 			if value == "normal" {
 				continue
 			}
+			face.Font.Weight = font.WeightBold
 		case "fill", "stroke":
 			if value != "none" {
 				name, ok := s.vars[value]
@@ -114,8 +146,14 @@ func (s *sheet) class(style string) (string, error) {
 		}
 		rule = append(rule, key+":"+value)
 	}
-	name := fmt.Sprintf("%sg%d", s.prefix, len(s.classes))
+	name := fmt.Sprintf("g%d", len(s.classes))
 	s.classes[style] = name
+	if face.Font.Size > 0 {
+		weight := face.Font.Weight
+		face = letters(face.Font.Size, inkText, text.XLeft, text.YTop)
+		face.Font.Weight = weight
+		s.faces[name] = face
+	}
 	fmt.Fprintf(&s.rules, ".%s{%s}\n", name, strings.Join(rule, ";"))
 	return name, nil
 }

@@ -123,10 +123,11 @@ func judge(r *evidence.Run) {
 	report := bound.Report{LevelOK: true, LevelMax: int64(float64(r.Limit) * (r.Burst + r.Origin.Spread).Seconds())}
 	for _, w := range []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second} {
 		b := bound.Result{Window: w, Bound: int64(float64(r.Limit) * (w + r.Burst + r.Origin.Spread).Seconds())}
-		for i, v := range total(arrivals(r, w)).values {
+		sums := total(arrivals(r, w))
+		for i, v := range sums.values {
 			peak := int64(math.Round(v * w.Seconds()))
 			if peak > b.Bound && len(r.Origin.Over) < 100 {
-				end := time.Duration(i+1) * r.Bin
+				end := time.Duration(sums.end(i) * float64(time.Second))
 				r.Origin.Over = append(r.Origin.Over, evidence.Over{At: end - w, Window: w, Arrived: peak, Allowed: b.Bound})
 			}
 			b.Peak = max(b.Peak, peak)
