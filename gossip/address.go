@@ -112,6 +112,16 @@ func advertised(ctx context.Context, lookup lookupFunc, advertise string, bound 
 	return netip.AddrPortFrom(best, port), nil
 }
 
+// Addresses says where a node of these settings would listen, and what it would
+// tell its peers; it opens nothing. A port 0 stays 0. The error is that of New.
+func Addresses(ctx context.Context, listen, advertise string) (bound, told netip.AddrPort, err error) {
+	if bound, err = bindAddress(ctx, systemLookup, listen); err != nil {
+		return bound, told, err
+	}
+	told, err = advertised(ctx, systemLookup, advertise, bound)
+	return bound, told, err
+}
+
 // pickAddress prefers the family of bound and then the least address: resolvers
 // rotate their answers, and a node must not move with each rotation.
 func pickAddress(ips []netip.Addr, bound netip.Addr) netip.Addr {
