@@ -96,40 +96,6 @@ func (c *Cluster) AwaitChange(ctx context.Context, ask int, epoch string) (api.C
 	}
 }
 
-// Join starts node i, which is not of the roster, waits until node ask has met it,
-// and has ask add it. It returns once that is accepted.
-func (c *Cluster) Join(ctx context.Context, i, ask int) (api.Change, error) {
-	if err := c.Start(i); err != nil {
-		return api.Change{}, err
-	}
-	if err := c.AwaitMet(ctx, i, ask); err != nil {
-		return api.Change{}, err
-	}
-	return c.Apply(ctx, ask, Edit{Roster: append(c.Roster(), i)})
-}
-
-// Remove has node ask take node i out of the roster, waits until that is in force
-// everywhere, and stops i.
-func (c *Cluster) Remove(ctx context.Context, i, ask int) (api.Change, error) {
-	rest := slices.DeleteFunc(c.Roster(), func(k int) bool { return k == i })
-	made, err := c.Apply(ctx, ask, Edit{Roster: rest})
-	if err != nil {
-		return made, err
-	}
-	if made, err = c.AwaitChange(ctx, ask, made.Epoch); err != nil {
-		return made, err
-	}
-	c.Stop(i)
-	return made, nil
-}
-
-// Leave stops node i by SIGTERM, then has node ask forget it. It returns once that
-// is accepted.
-func (c *Cluster) Leave(ctx context.Context, i, ask int) (api.Change, error) {
-	c.Stop(i)
-	return c.Apply(ctx, ask, Edit{Forget: []int{i}})
-}
-
 // Reload writes a change into the files of nodes and has each read its own again
 // (SIGHUP), which puts it in force in the whole cluster.
 func (c *Cluster) Reload(nodes []int, e Edit) error {
@@ -140,27 +106,4 @@ func (c *Cluster) Reload(nodes []int, e Edit) error {
 		return err
 	}
 	return c.hangup(nodes)
-}
-
-// Rotate replaces the keys of gossip by a new one the way the operating guide has
-// it: the new key is added last everywhere, then moved first, then the old ones
-// are dropped. Each of the three is a rolling restart, for gossip's part of the
-// configuration is read at the start only. Before each, step is told its number, 1 to
-// 3.
-func (c *Cluster) Rotate(ctx context.Context, nodes []int, between time.Duration, step func(int)) error {
-	old, fresh := c.Keys(), NewKey()
-	for k, keys := range [][]string{
-		append(slices.Clone(old), fresh), append([]string{fresh}, old...), {fresh},
-	} {
-		c.mu.Lock()
-		c.keys = keys
-		c.mu.Unlock()
-		if step != nil {
-			step(k + 1)
-		}
-		if err := c.Rolling(ctx, nodes, between); err != nil {
-			return fmt.Errorf("cluster: rotation of keys, step %d: %w", k+1, err)
-		}
-	}
-	return nil
 }

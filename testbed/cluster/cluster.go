@@ -65,7 +65,7 @@ type Node struct {
 	Host Host
 	// Binary is its executable. Default that of the Config.
 	Binary string
-	// Absent nodes are not of the roster at first: see [Cluster.Join].
+	// Absent nodes are not of the roster at first: they join by an [Edit].
 	Absent bool
 }
 
@@ -292,3 +292,19 @@ func (c *Cluster) Keys() []string {
 	defer c.mu.Unlock()
 	return slices.Clone(c.keys)
 }
+
+// SetKeys makes keys those of every node from its next start on; the first one
+// encrypts. To replace the key of a cluster that runs takes three rounds of
+// restarts: the new one is added last everywhere, then moved first, then the old one
+// is dropped.
+func (c *Cluster) SetKeys(keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = slices.Clone(keys)
+}
+
+// Node is node i as configured, with the defaults filled in.
+func (c *Cluster) Node(i int) Node { return c.nodes[i].Node }
+
+// Name is the cluster's.
+func (c *Cluster) Name() string { return c.cfg.Name }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -149,46 +148,6 @@ func (c *Cluster) Wipe(i int) error {
 	return nil
 }
 
-// Restart stops node i by SIGTERM and starts it again. It does not wait until the
-// node is ready.
-func (c *Cluster) Restart(i int) error {
-	c.Stop(i)
-	return c.Start(i)
-}
-
-// Rolling restarts nodes one after the other, each when the one before is ready
-// again, and pauses in between.
-func (c *Cluster) Rolling(ctx context.Context, nodes []int, between time.Duration) error {
-	for k, i := range nodes {
-		if k > 0 {
-			if err := sleep(ctx, between); err != nil {
-				return err
-			}
-		}
-		if err := c.Restart(i); err != nil {
-			return err
-		}
-		if err := c.awaitServing(ctx, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// RestartAll ends nodes at the same time, by kill -9 if kill is set, and starts
-// them again at the same time. It does not wait until they are ready.
-func (c *Cluster) RestartAll(nodes []int, kill bool) error {
-	c.each(nodes, func(i int) error {
-		if kill {
-			c.Kill(i)
-		} else {
-			c.Stop(i)
-		}
-		return nil
-	})
-	return c.each(nodes, c.Start)
-}
-
 // each does something for all nodes at the same time; the error is that of the
 // first of them that has one.
 func (c *Cluster) each(nodes []int, f func(i int) error) error {
@@ -276,16 +235,4 @@ func (n *node) with(f func(*node, *child.Process) error) error {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
-}
-
-// sleep waits, or fails with the cause of the context's end.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

@@ -109,7 +109,8 @@ func TestRestartsOfAllKindsComeBackAsOneCluster(t *testing.T) {
 	if how, err := c.Limit(1, 30); err != nil || how == "" {
 		t.Errorf("limit by %q: %v", how, err)
 	}
-	must(t, c.RestartAll([]int{0, 1}, true))
+	must(t, c.each([]int{0, 1}, func(i int) error { c.Kill(i); return nil }))
+	must(t, c.each([]int{0, 1}, c.Start))
 	must(t, c.AwaitReady(soon(t), nil, nil))
 	if err := c.Wipe(0); err == nil {
 		t.Error("the memory of a node that runs was wiped")
@@ -140,7 +141,9 @@ func TestNodesJoinChangeAndLeave(t *testing.T) {
 		_, err = c.AwaitChange(ctx, ask, epoch)
 		must(t, err)
 	}
-	joined, err := c.Join(ctx, 3, 1)
+	must(t, c.Start(3))
+	must(t, c.AwaitMet(ctx, 3, 1))
+	joined, err := c.Apply(ctx, 1, Edit{Roster: append(c.Roster(), 3)})
 	inForce(1, joined.Epoch, err)
 	must(t, c.AwaitReady(ctx, nil, nil))
 	cut, err := c.Apply(ctx, 0, Edit{Limit: 500})
@@ -149,10 +152,12 @@ func TestNodesJoinChangeAndLeave(t *testing.T) {
 	must(t, c.Reload([]int{0, 1, 2, 3}, Edit{Limit: 800, Reserve: []int64{500_000, 500_000}}))
 	until(t, "the reloaded limit in force everywhere", func() bool { return limitAt(t, c, 0) == 800 && limitAt(t, c, 3) == 800 })
 	must(t, c.AwaitReady(ctx, nil, nil))
-	_, err = c.Remove(ctx, 0, 2)
-	must(t, err)
-	left, err := c.Leave(ctx, 1, 3)
-	inForce(3, left.Epoch, err)
+	removed, err := c.Apply(ctx, 2, Edit{Roster: []int{1, 2, 3}})
+	inForce(2, removed.Epoch, err)
+	c.Stop(0)
+	c.Kill(1)
+	forgotten, err := c.Apply(ctx, 3, Edit{Forget: []int{1}}) // which it is heard too well for at first
+	inForce(3, forgotten.Epoch, err)
 	if got := c.Roster(); !slices.Equal(got, []int{2, 3}) || c.Alive(0) || c.Alive(1) {
 		t.Errorf("roster %v, want 2 and 3 alone", got)
 	}
@@ -169,18 +174,22 @@ func limitAt(t *testing.T, c *Cluster, i int) float64 {
 	return s.Budgets[0].Limit
 }
 
-func TestKeysAreRotatedWithoutPartingTheCluster(t *testing.T) {
+func TestKeysAreThoseOfTheNextStart(t *testing.T) {
 	t.Parallel()
 	c := run(t, testConfig(t, 3))
-	old := c.Keys()
-	var steps []int
-	must(t, c.Rotate(soon(t), []int{0, 1}, 0, func(k int) { steps = append(steps, k) }))
-	must(t, c.AwaitReady(soon(t), nil, nil))
-	if now := c.Keys(); len(now) != 1 || now[0] == old[0] || !slices.Equal(steps, []int{1, 2, 3}) {
-		t.Errorf("keys %v after %v, steps %v", now, old, steps)
+	old, fresh := c.Keys()[0], NewKey()
+	for i, keys := range [][]string{{old, fresh}, {fresh, old}} { // the second one is heard by the first alone
+		c.SetKeys(keys)
+		c.Stop(i)
+		must(t, c.Start(i))
+		must(t, c.AwaitReady(soon(t), nil, nil))
 	}
+	c.SetKeys([]string{fresh})
+	c.Stop(0)
+	must(t, c.Start(0))
+	must(t, c.AwaitReady(soon(t), nil, nil))
 	text, err := os.ReadFile(filepath.Join(c.cfg.Dir, "n0.yaml"))
-	if err != nil || strings.Contains(string(text), old[0]) {
+	if err != nil || strings.Contains(string(text), old) || !slices.Equal(c.Keys(), []string{fresh}) {
 		t.Errorf("the old key is still in use (%v)", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 )
 
 // AwaitReady waits until nodes (nil: the roster) are ready, each sees all of them
@@ -81,22 +82,6 @@ func (c *Cluster) unreadyReason(ctx context.Context, i int, nodes []int) string 
 	return ""
 }
 
-// awaitServing waits until node i is ready by itself.
-func (c *Cluster) awaitServing(ctx context.Context, i int) error {
-	for {
-		if err := c.Crashed(); err != nil {
-			return err
-		}
-		ready, reason, err := c.nodes[i].client.Ready(ctx)
-		if ready {
-			return nil
-		}
-		if cause := sleep(ctx, pollEvery); cause != nil {
-			return fmt.Errorf("cluster: %s is not ready: %s: %w", c.nodes[i].Name, reason, errors.Join(cause, err))
-		}
-	}
-}
-
 // AwaitMet waits until a node that starts is known to the node by.
 func (c *Cluster) AwaitMet(ctx context.Context, i, by int) error {
 	for {
@@ -139,4 +124,16 @@ func (c *Cluster) LastLines(lines int) string {
 		}
 	}
 	return b.String()
+}
+
+// sleep waits, or fails with the cause of the context's end.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
 }
