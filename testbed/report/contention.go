@@ -1,5 +1,11 @@
 package report
 
+import (
+	"slices"
+
+	"subak/testbed/evidence"
+)
+
 // contention is the comparisons of one topology.
 type contention struct {
 	Topology string
@@ -12,6 +18,7 @@ func (s *sheet) contention(all []Comparison) ([]contention, error) {
 	var out []contention
 	for _, g := range byTopology(all) {
 		c := contention{Topology: clean(g[0].Topology, 60)}
+		product := slices.DeleteFunc(slices.Clone(g), func(c Comparison) bool { return c.Variant != evidence.Subak && c.Variant != "" })
 		for _, m := range []struct {
 			name string
 			pick func(Score) float64
@@ -19,13 +26,16 @@ func (s *sheet) contention(all []Comparison) ([]contention, error) {
 			{"high class served, percent of its demand", func(s Score) float64 { return s.High }},
 			{"all demand served, percent", func(s Score) float64 { return s.Total }},
 		} {
-			fig, err := s.both("", func(f frame) stack { return barsStack(f, m.name, g, m.pick) })
+			if len(product) == 0 {
+				break
+			}
+			fig, err := s.both("", func(f frame) stack { return barsStack(f, m.name, product, m.pick) })
 			if err != nil {
 				return nil, err
 			}
 			c.Figures = append(c.Figures, fig)
 		}
-		for range 5 {
+		for range 6 {
 			c.Heads = append(c.Heads, "real", "sim.")
 		}
 		for _, x := range g {
@@ -41,6 +51,9 @@ func comparisonName(c Comparison) string {
 	if t := clean(c.Title, 100); t != "" && t != name {
 		name += ": " + t
 	}
+	if c.Variant != evidence.Subak && c.Variant != "" {
+		name += " (" + clean(string(c.Variant), 24) + ")"
+	}
 	return name
 }
 
@@ -48,7 +61,8 @@ func comparisonName(c Comparison) string {
 func scores(c Comparison) []string {
 	var out []string
 	for _, pair := range [][2]float64{
-		{c.Real.High, c.Simulated.High}, {c.Real.Legit, c.Simulated.Legit}, {c.Real.Total, c.Simulated.Total},
+		{c.Real.High, c.Simulated.High}, {c.Real.Legit, c.Simulated.Legit}, {c.Real.Low, c.Simulated.Low},
+		{c.Real.Total, c.Simulated.Total},
 		{c.Real.Idle, c.Simulated.Idle}, {c.Real.Over, c.Simulated.Over},
 	} {
 		for _, v := range pair {

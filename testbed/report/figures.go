@@ -30,6 +30,7 @@ func windowLines(r *evidence.Run) []line {
 }
 
 // phaseSum is what the generators saw of one class in one phase, at all nodes.
+// What was for a node without a process is in none of it.
 type phaseSum struct {
 	offered, admitted, refused, failed uint64
 	// The worst of the nodes: quantiles cannot be added up.
@@ -49,7 +50,7 @@ func loadOf(r *evidence.Run, class, phase int) phaseSum {
 				continue
 			}
 			c := &r.Load.Streams[n].Cells[p]
-			sum.offered += c.Offered
+			sum.offered += c.Offered - min(c.Offered, c.Away)
 			sum.admitted += c.Admitted
 			sum.refused += c.Refused
 			sum.failed += c.Failed()

@@ -16,8 +16,10 @@ func Markdown(w io.Writer, outcomes []evidence.Outcome, about About) error {
 	b := bufio.NewWriter(w)
 	s := tally(outcomes)
 	fmt.Fprintf(b, "# The testbed: %s\n\nWritten by the testbed from a run; not edited by hand.\n\n", s.words())
-	if lost := s.lost(); lost != "" {
-		fmt.Fprintf(b, "%s\n\n", escape(lost))
+	for _, line := range []string{s.lost(), busy(outcomes)} {
+		if line != "" {
+			fmt.Fprintf(b, "%s\n\n", escape(line))
+		}
 	}
 	for _, f := range aboutFacts(outcomes, about) {
 		if f.Code {
@@ -108,7 +110,7 @@ func writeComparisons(w io.Writer, all []Comparison) {
 	for _, g := range byTopology(all) {
 		fmt.Fprintf(w, "\n## Contention, %s: real processes beside the simulator\n\n", escape(clean(g[0].Topology, 60)))
 		fmt.Fprint(w, "In percent: of the demand that was served, of the budget that lay idle or was exceeded. Real, then simulated.\n\n")
-		writeHead(w, "scenario", "high class", "legitimate low", "all", "idle", "above budget")
+		writeHead(w, "scenario", "high class", "legitimate low", "low class", "all", "idle", "above budget")
 		for _, c := range g {
 			cells := []string{comparisonName(c)}
 			v := scores(c)

@@ -17,11 +17,11 @@ var pageHTML string
 // page is what the template shows. Only SVG and CSS made here are typed as such;
 // everything else is text and escaped by the template.
 type page struct {
-	Verdict, Lost string
-	OK            bool
-	Facts         []fact
-	Sections      []section
-	Contention    []contention
+	Verdict, Lost, Busy string
+	OK                  bool
+	Facts               []fact
+	Sections            []section
+	Contention          []contention
 
 	Schemes, Rules, Font template.CSS
 }
@@ -36,6 +36,7 @@ type section struct {
 	ID, Name, Title, Why, Tally string
 
 	Facts    []fact
+	Busy     []string
 	Claims   []claim
 	Says     []string
 	BuyHeads []cell
@@ -111,7 +112,7 @@ func HTML(w io.Writer, outcomes []evidence.Outcome, about About) error {
 
 func (s *sheet) page(outcomes []evidence.Outcome, about About) (page, error) {
 	sum := tally(outcomes)
-	p := page{Verdict: sum.words(), Lost: sum.lost(), OK: sum.ok(), Facts: aboutFacts(outcomes, about)}
+	p := page{Verdict: sum.words(), Lost: sum.lost(), Busy: busy(outcomes), OK: sum.ok(), Facts: aboutFacts(outcomes, about)}
 	for i, g := range groups(outcomes) {
 		sec, err := s.section(g, i)
 		if err != nil {

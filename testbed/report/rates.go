@@ -29,13 +29,14 @@ func originStack(f frame, runs []*evidence.Run) stack {
 	k := stack{
 		label:  "Arrivals at the origin over time, against the budget and the bound: " + variantNames(runs),
 		legend: originLegend(runs),
-		lanes:  lanes{phases: runs[0].Phases, bands: runs[0].Bands},
 	}
 	for _, r := range runs {
-		k.rows = append(k.rows, row{title: rowTitle(r, runs, "arrivals at the origin, per second"), plot: originPlot(f, r, xmax, ymax)})
+		k.rows = append(k.rows, row{rowTitle(r, runs, "arrivals at the origin, per second"), originPlot(f, r, xmax, ymax), lanesOf(r)})
 	}
 	return k
 }
+
+func lanesOf(r *evidence.Run) lanes { return lanes{phases: r.Phases, bands: r.Bands} }
 
 func rowTitle(r *evidence.Run, runs []*evidence.Run, what string) string {
 	if len(runs) == 1 {
@@ -124,12 +125,11 @@ func sharesStack(f frame, runs []*evidence.Run) (stack, bool) {
 			{name: "sum of shares", style: stroke(classInk(0), 1.3)},
 			budgetEntry(runs[0]),
 		},
-		lanes: lanes{phases: runs[0].Phases, bands: runs[0].Bands},
 	}
 	for _, r := range runs {
 		p := scene(f, r, xmax, ymax)
 		p.Add(curve{shares(r).envelope(f.columns), stroke(classInk(0), 1.3)}, curve{limits(r), stroke(inkLimit, 0.8, 1.5, 1.5)})
-		k.rows = append(k.rows, row{title: rowTitle(r, runs, "sum of what the nodes enforce, per second"), plot: p})
+		k.rows = append(k.rows, row{rowTitle(r, runs, "sum of what the nodes enforce, per second"), p, lanesOf(r)})
 	}
 	return k, some
 }

@@ -16,7 +16,11 @@
 // its order. All functions are safe for concurrent use.
 package report
 
-import "time"
+import (
+	"time"
+
+	"subak/testbed/evidence"
+)
 
 // About says what the outcomes are about. Every field may be left out.
 type About struct {
@@ -40,18 +44,20 @@ type Figure struct {
 // Score is how well one contention scenario was served, in percent. A field
 // that is not known is below 0.
 type Score struct {
-	High  float64 `json:"high"`  // of the highest class's demand, served
-	Legit float64 `json:"legit"` // of the low class's legitimate demand, served
-	Total float64 `json:"total"` // of all demand, served
-	Idle  float64 `json:"idle"`  // of the budget unused while demand was above it
-	Over  float64 `json:"over"`  // of the budget enforced above it, at worst
+	High  float64 `json:"high_percent"`  // of the highest class's demand, served
+	Legit float64 `json:"legit_percent"` // of the low class's legitimate demand
+	Low   float64 `json:"low_percent"`   // of the low class's demand, a flood included
+	Total float64 `json:"total_percent"` // of all demand
+	Idle  float64 `json:"idle_percent"`  // of the budget, unused while all of it was asked for
+	Over  float64 `json:"over_percent"`  // of the budget, enforced above it at worst
 }
 
 // Comparison is one contention scenario on real processes and in the simulator.
 type Comparison struct {
-	Scenario  string `json:"scenario"`
-	Title     string `json:"title"`
-	Topology  string `json:"topology"`
-	Real      Score  `json:"real"`
-	Simulated Score  `json:"simulated"`
+	Scenario  string           `json:"scenario"`
+	Title     string           `json:"title"`
+	Topology  string           `json:"topology"`
+	Variant   evidence.Variant `json:"variant"`
+	Real      Score            `json:"real"`
+	Simulated Score            `json:"simulated"`
 }

@@ -15,7 +15,7 @@ func (s *sheet) section(g []*evidence.Outcome, place int) (section, error) {
 	first := &g[0].Run
 	sec := section{
 		ID: slug(first.Scenario, place), Name: clean(first.Scenario, 80), Title: title(first),
-		Why: clean(first.Why, 1000), Tally: tallyOf(g).brief(), Facts: runFacts(first),
+		Why: clean(first.Why, 1000), Tally: tallyOf(g).brief(), Facts: runFacts(first), Busy: busyRuns(g),
 	}
 	for _, o := range g {
 		for _, v := range o.Verdicts {
@@ -104,7 +104,7 @@ func (s *sheet) rateFigures(g []*evidence.Outcome) ([]figure, error) {
 	}
 	out = append(out, origin)
 	if _, some := sharesStack(wide(), runs); some {
-		sum, err := s.both("Nodes that did not answer are left out of the sum.", func(f frame) stack {
+		sum, err := s.both("Nodes that did not answer are left out. Nodes are asked one by one, so that the sum of a bin in which shares move may be off by what moves.", func(f frame) stack {
 			k, _ := sharesStack(f, runs)
 			return k
 		})

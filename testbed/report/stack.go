@@ -1,6 +1,9 @@
 package report
 
 import (
+	"slices"
+	"time"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -10,17 +13,18 @@ import (
 )
 
 // stack is plots one under the other on the same axes, with a legend above and
-// the faults and phases named over the first of them.
+// the faults and phases named over each plot in which they are others than in the
+// one above.
 type stack struct {
 	label  string
 	legend []entry
 	rows   []row
-	lanes  lanes
 }
 
 type row struct {
 	title string
 	plot  *plot.Plot
+	lanes lanes // left out where they are those of the row above
 }
 
 // entry is one line of a legend: a swatch of what is drawn and its name.
@@ -30,47 +34,50 @@ type entry struct {
 	style draw.LineStyle
 }
 
-// draw makes the drawing of a stack.
+// stack makes the drawing of a stack.
 func (s *sheet) stack(f frame, k stack) (drawing, error) {
-	line := 1.45 * f.letter
 	legend := legendLines(f, k.legend)
-	lanes := k.lanes.place(f, k.rows[0].plot)
-	head := vg.Length(len(legend))*line + 4 + vg.Length(lanes.n)*(line+2)
-	height := head
-	for _, r := range k.rows {
-		height += rowHeight(f, r)
+	head := vg.Length(len(legend))*1.45*f.letter + 4
+	height := head + rowGap*vg.Length(len(k.rows)-1)
+	var names []placed
+	for i, r := range k.rows {
+		if i > 0 && r.lanes.like(k.rows[i-1].lanes) {
+			r.lanes = lanes{}
+		}
+		names = append(names, r.lanes.place(f, r.plot))
+		height += rowHeight(f, r, names[i])
 	}
-	height += rowGap * vg.Length(len(k.rows)-1)
 	return s.draw(f.width, height, k.label, func(c draw.Canvas) {
 		drawLegend(f, c, legend)
 		top := c.Max.Y - head
 		for i, r := range k.rows {
-			if i > 0 {
-				top -= rowGap
-			}
-			h := rowHeight(f, r)
+			h := rowHeight(f, r, names[i])
 			cell := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
 				Min: vg.Point{X: 2, Y: top - h}, Max: vg.Point{X: f.width - 2, Y: top},
 			}}
-			if r.title != "" {
-				c.FillText(bold(letters(f.letter+0.5, inkText, text.XLeft, text.YTop)), vg.Point{X: 2, Y: top - 2}, r.title)
-				cell.Max.Y -= titleHeight * f.letter
-			}
-			if i == 0 {
-				data := r.plot.DataCanvas(cell)
-				data.Max.Y = c.Max.Y - vg.Length(len(legend))*line - 2
-				lanes.draw(f, data, r.plot)
-			}
-			r.plot.Draw(cell)
-			top -= h
+			drawRow(f, cell, r, names[i])
+			top -= h + rowGap
 		}
 	})
 }
 
-func rowHeight(f frame, r row) vg.Length {
-	h := f.row + 2.6*f.letter
+// drawRow draws a title, below it the names of faults and phases, and the plot.
+func drawRow(f frame, c draw.Canvas, r row, names placed) {
 	if r.title != "" {
-		h += titleHeight * f.letter
+		c.FillText(bold(letters(f.letter+0.5, inkText, text.XLeft, text.YTop)), vg.Point{X: c.Min.X, Y: c.Max.Y - 2}, r.title)
+		c.Max.Y -= 1.6 * f.letter
+	}
+	lanes := c
+	c.Max.Y -= names.height(f) + topTick*f.letter
+	lanes.Rectangle.Min.X, lanes.Rectangle.Max.X = r.plot.DataCanvas(c).Min.X, r.plot.DataCanvas(c).Max.X
+	names.draw(f, lanes, r.plot)
+	r.plot.Draw(c)
+}
+
+func rowHeight(f frame, r row, names placed) vg.Length {
+	h := f.row + (2.6+topTick)*f.letter + names.height(f)
+	if r.title != "" {
+		h += 1.6 * f.letter
 	}
 	return h
 }
@@ -78,8 +85,8 @@ func rowHeight(f frame, r row) vg.Length {
 const (
 	swatch = 16
 	rowGap = 12
-	// titleHeight of a row, in letters: the title and room for the highest tick.
-	titleHeight = 2.2
+	// topTick is room for the highest tick's label, in letters.
+	topTick = 0.6
 )
 
 // legendLines breaks entries into lines that fit.
@@ -127,12 +134,33 @@ type lanes struct {
 // listed among the events, but not named here.
 const lanesMost = 4
 
+// like says that two runs had the same faults and phases to within what is seen.
+func (l lanes) like(m lanes) bool {
+	const near = 500 * time.Millisecond
+	same := func(a, b time.Duration) bool { return (a - b).Abs() <= near }
+	return slices.EqualFunc(l.phases, m.phases, func(a, b evidence.Phase) bool {
+		return a.Name == b.Name && same(a.From, b.From) && same(a.To, b.To)
+	}) && slices.EqualFunc(l.bands, m.bands, func(a, b evidence.Band) bool {
+		return bandName(a) == bandName(b) && same(a.From, b.From) && same(a.To, b.To)
+	})
+}
+
 type placed struct {
 	lanes
 	n     int
 	first int   // lane of the first band
 	lane  []int // of each band; -1: no room
 }
+
+// height of the lanes and of a gap below them.
+func (l placed) height(f frame) vg.Length {
+	if l.n == 0 {
+		return 0
+	}
+	return vg.Length(l.n)*laneHeight(f) + 3
+}
+
+func laneHeight(f frame) vg.Length { return 1.45*f.letter + 2 }
 
 func (l lanes) place(f frame, p *plot.Plot) placed {
 	out := placed{lanes: l}
@@ -174,8 +202,7 @@ func bandName(b evidence.Band) string {
 
 // draw writes the names into the part of the canvas above the plot.
 func (l placed) draw(f frame, c draw.Canvas, p *plot.Plot) {
-	line := 1.45*f.letter + 2
-	y := func(lane int) vg.Length { return c.Max.Y - vg.Length(lane+1)*line + 3 }
+	y := func(lane int) vg.Length { return c.Max.Y - vg.Length(lane+1)*laneHeight(f) + 3 }
 	for i, ph := range l.phases {
 		if l.first == 0 {
 			break

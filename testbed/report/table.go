@@ -44,8 +44,10 @@ func Table(w io.Writer, outcomes []evidence.Outcome) error {
 	}
 	s := tally(outcomes)
 	fmt.Fprintf(b, "\n%s, %d %s\n", s.words(), s.scenarios, plural(s.scenarios, "scenario"))
-	if lost := s.lost(); lost != "" {
-		fmt.Fprintln(b, lost)
+	for _, line := range []string{s.lost(), busy(outcomes)} {
+		if line != "" {
+			fmt.Fprintln(b, line)
+		}
 	}
 	if err := b.Flush(); err != nil {
 		return fmt.Errorf("report: write table: %w", err)

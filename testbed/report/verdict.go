@@ -62,3 +62,28 @@ func (s sum) lost() string {
 	}
 	return "Broken in " + strings.Join(s.broken, ", ") + "."
 }
+
+// busy names the scenarios whose figures the machine itself may have spoilt.
+func busy(outcomes []evidence.Outcome) string {
+	var all []string
+	for _, g := range groups(outcomes) {
+		if len(busyRuns(g)) > 0 {
+			all = append(all, clean(g[0].Run.Scenario, 80))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "The machine was too slow for what was measured in " + strings.Join(all, ", ") + "."
+}
+
+// busyRuns says how, run by run.
+func busyRuns(g []*evidence.Outcome) []string {
+	var out []string
+	for _, o := range g {
+		for _, b := range o.Run.Busy {
+			out = append(out, clean(string(o.Run.Variant), 24)+": "+clean(b, 300))
+		}
+	}
+	return out
+}
