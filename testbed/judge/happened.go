@@ -42,6 +42,9 @@ func (j *judge) happened() []evidence.Verdict {
 			say("%s: %s", f.Name, why)
 		}
 	}
+	for _, e := range j.events("", "failed") {
+		say("%s", e.Text)
+	}
 	if j.s.Links.Loss > 0 && j.r.Network["lost"] == 0 {
 		say("no packet was lost")
 	}
@@ -105,7 +108,7 @@ func (j *judge) unlent(f *scenario.Fault, b evidence.Band) string {
 	if j.r.Variant != evidence.Subak || before.len() == 0 {
 		return ""
 	}
-	for _, side := range j.struck(f, b) {
+	for _, side := range j.struck(f) {
 		for k := before.from; k < before.to; k++ {
 			if flow := j.flow(side, k); flow >= flowLeast || flow <= -flowLeast {
 				return ""
@@ -116,10 +119,10 @@ func (j *judge) unlent(f *scenario.Fault, b evidence.Band) string {
 }
 
 // struck are the sets of nodes that the fault parts from the others.
-func (j *judge) struck(f *scenario.Fault, b evidence.Band) [][]int {
+func (j *judge) struck(f *scenario.Fault) [][]int {
 	switch f.Kind {
 	case scenario.Partition, scenario.Isolate:
-		return j.sides(f, b)
+		return j.sides(f)
 	case scenario.Cut, scenario.OneWay:
 		return apart(append(j.nodes(f.From), j.nodes(f.To)...))
 	}
@@ -134,8 +137,9 @@ func apart(nodes []int) (sets [][]int) {
 	return sets
 }
 
-// sides are the sets of nodes that a cut leaves together.
-func (j *judge) sides(f *scenario.Fault, b evidence.Band) [][]int {
+// sides are the sets of nodes that a cut leaves together; of a one-way cut, its
+// senders by themselves and all others.
+func (j *judge) sides(f *scenario.Fault) [][]int {
 	if f.Kind == scenario.Partition {
 		var sides [][]int
 		for _, g := range f.Groups {
@@ -143,8 +147,12 @@ func (j *judge) sides(f *scenario.Fault, b evidence.Band) [][]int {
 		}
 		return sides
 	}
-	sides := apart(j.nodes(f.Nodes))
-	rest := slices.DeleteFunc(j.nodes(nil), func(i int) bool { return slices.Contains(f.Nodes, j.r.Nodes[i]) })
+	alone := f.Nodes
+	if f.Kind == scenario.OneWay {
+		alone = f.From
+	}
+	sides := apart(j.nodes(alone))
+	rest := slices.DeleteFunc(j.nodes(nil), func(i int) bool { return slices.Contains(alone, j.r.Nodes[i]) })
 	if len(rest) > 0 {
 		sides = append(sides, rest)
 	}

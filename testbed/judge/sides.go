@@ -14,6 +14,8 @@ import (
 const (
 	usedLeast = 0.95
 	baseLeast = 0.99
+	// fullLeast is how much of its bases one side must have been asked for.
+	fullLeast = 0.98
 )
 
 // cut returns a fault that parts nodes, with its band and its sides.
@@ -23,13 +25,16 @@ func (j *judge) cut(c *scenario.Claim) (b evidence.Band, sides [][]int, ok bool)
 	if !found || !played {
 		return b, nil, false
 	}
-	return b, j.sides(&f, b), true
+	return b, j.sides(&f), true
 }
 
 // side is what one side of a cut did while it worked by itself.
 type side struct {
-	nodes                                  []int
-	base, share, demand, admitted, reached float64 // requests/s; reached: of min(demand, base)
+	nodes               []int
+	base, share, demand float64 // requests/s
+	// could is what it was asked for or its bases allowed, second by second, and
+	// reached the part of that which it served.
+	could, reached float64
 }
 
 // used judges each side of a cut: what it served of what it could, and that it
@@ -50,7 +55,7 @@ func (j *judge) used(c *scenario.Claim) []evidence.Verdict {
 	full := false
 	for _, nodes := range sides {
 		s := j.side(nodes, w)
-		full = full || s.demand >= s.base
+		full = full || s.could >= fullLeast*s.base
 		all = append(all, s)
 	}
 	if !full {
@@ -64,7 +69,7 @@ func (j *judge) used(c *scenario.Claim) []evidence.Verdict {
 	for _, s := range all {
 		out = append(out, evidence.Verdict{
 			Claim: fmt.Sprintf("cut off, %s use what they can reach", j.list(s.nodes)), Bound: limit,
-			Measured: fmt.Sprintf("%s of %s; bases enforced to %s", percent(s.reached), rate(min(s.demand, s.base)), percent(s.share/s.base)),
+			Measured: fmt.Sprintf("%s of %s; bases enforced to %s", percent(s.reached), rate(s.could), percent(s.share/s.base)),
 			Kept:     s.reached >= least && s.share >= baseLeast*s.base,
 		})
 	}
@@ -74,23 +79,27 @@ func (j *judge) used(c *scenario.Claim) []evidence.Verdict {
 // side measures a set of nodes over a span.
 func (j *judge) side(nodes []int, w span) side {
 	s := side{nodes: nodes}
-	all := j.classes("")
-	for _, i := range nodes {
-		for b := w.from; b < w.to; b++ {
-			if j.up(i, b) {
-				s.base += j.base(i, b)
-				s.share += at(j.r.Series[i].Share, b)
+	all, second := j.classes(""), max(1, int(time.Second/j.r.Bin))
+	served, n := 0.0, 0.0
+	for b := w.from; b+second <= w.to; b += second {
+		base, demand := 0.0, 0.0
+		for _, i := range nodes {
+			for k := b; k < b+second; k++ {
+				if j.up(i, k) {
+					base += j.base(i, k) / float64(second)
+					s.share += at(j.r.Series[i].Share, k) / float64(second)
+				}
 			}
+			demand += total(j.r.Series[i].Offered, all, span{b, b + second})
+			served += total(j.r.Series[i].Admitted, all, span{b, b + second})
 		}
-		s.demand += total(j.r.Series[i].Offered, all, w)
-		s.admitted += total(j.r.Series[i].Admitted, all, w)
+		s.base, s.demand, s.could = s.base+base, s.demand+demand, s.could+min(base, demand)
+		n++
 	}
-	n, seconds := float64(w.len()), j.seconds(w)
-	s.base, s.share = s.base/n, s.share/n
-	s.demand, s.admitted = s.demand/seconds, s.admitted/seconds
-	if could := min(s.demand, s.base); could > 0 {
-		s.reached = s.admitted / could
+	if s.could > 0 {
+		s.reached = served / s.could
 	}
+	s.base, s.share, s.demand, s.could = s.base/n, s.share/n, s.demand/n, s.could/n
 	return s
 }
 

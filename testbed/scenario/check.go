@@ -314,7 +314,7 @@ func (c *checker) trace(t *Trace) {
 	if len(s.Budget.Classes) != contention.Classes {
 		c.Fault("budget.classes", "a trace is of two classes", "leave them out")
 	}
-	c.known("trace.name", "contention scenario", t.Name, contention.Names())
+	c.known("trace.name", "contention scenario", t.Name, append(contention.Names(), Each))
 	c.length("trace.cycle", t.Cycle)
 	if t.Cycles < 1 || t.Cycles > 10_000 {
 		c.Fault("trace.cycles", fmt.Sprintf("%d is not between 1 and 10000", t.Cycles), "write 60")
@@ -348,7 +348,14 @@ func (c *checker) effort() {
 			c.Fault("phases", fmt.Sprintf("the run of %s takes %v", v.Name, l), fmt.Sprintf("stay at or below %v", maxLength))
 		}
 	}
-	story := c.s.For(evidence.Subak)
+	for _, one := range c.s.each() {
+		c.rates(one)
+	}
+}
+
+// rates refuses more load than two cores carry.
+func (c *checker) rates(s Scenario) {
+	story := s.For(evidence.Subak)
 	rates, err := story.Rates()
 	if err != nil {
 		c.Fault("trace", err.Error(), "change what it names")

@@ -102,7 +102,7 @@ func (c *checker) faultAt(i int) {
 	common := []string{"name", "kind", "in", "at"}
 	t := faultTakes(f.Kind)
 	if t.lasts {
-		common = append(common, "for")
+		common = append(common, "for", "through")
 	}
 	c.fields(at, string(f.Kind), common, t, written(*f))
 	c.when(at, f)
@@ -130,6 +130,12 @@ func (c *checker) faultAt(i int) {
 func (c *checker) when(at string, f *Fault) {
 	if f.In != "" && !c.known(at+".in", "phase", f.In, c.phaseNames()) {
 		return
+	}
+	if f.Through != "" && !c.known(at+".through", "phase", f.Through, c.phaseNames()) {
+		return
+	}
+	if f.Through != "" && f.For != 0 {
+		c.Fault(at+".through", "stands beside for", "keep one of the two")
 	}
 	for field, d := range map[string]time.Duration{"at": f.At, "for": f.For, "every": f.Every, "rest": f.Rest} {
 		if d < 0 {
@@ -246,7 +252,7 @@ func about(k ClaimKind) []FaultKind {
 	case Used:
 		return []FaultKind{Partition, Isolate}
 	case OwnBase, Unseen:
-		return []FaultKind{Partition, Isolate}
+		return []FaultKind{Partition, Isolate, OneWay}
 	case Ready:
 		return []FaultKind{Kill, Stop, Restart, Join, Rotate}
 	case InForce:

@@ -24,6 +24,8 @@ type Fault struct {
 	// For is how long it lasts. Default to the end of its phase, or of the run
 	// without In. Not for kinds that are over at once.
 	For time.Duration `yaml:"for" default:"0s"`
+	// Through is the last phase it lasts through, instead of For.
+	Through string `yaml:"through"`
 	// Nodes that it befalls. Default all, where the kind allows that.
 	Nodes []string `yaml:"nodes"`
 	// Groups are the sides of a partition; nodes in none of them form one more.
@@ -142,22 +144,20 @@ type Poison string
 
 // What can be sent.
 const (
-	// Garbage is random bytes to the gossip port of every node.
+	// Garbage is hostile bytes to the gossip port of every node: noise, and
+	// packets that are almost right. "refused" if all nodes still answer.
 	Garbage Poison = "garbage"
-	// ForgedRow is a well-formed row of another cluster's key and name.
-	ForgedRow Poison = "forged-row"
-	// BrokenFile is a configuration with faults, put by apply and by reload.
+	// BrokenFile is a configuration with faults.
 	BrokenFile Poison = "broken-file"
+	// ForeignFile is a sound one of another cluster.
+	ForeignFile Poison = "foreign-file"
 	// OldFile is a content that was in force before.
 	OldFile Poison = "old-file"
 	// Conflict is two different edits applied at two nodes at once: one wins.
 	Conflict Poison = "conflict"
-	// Foreign is a node with the cluster's name and key that descends from
-	// another first start.
-	Foreign Poison = "foreign"
 )
 
 // Choices lists them.
 func (Poison) Choices() []string {
-	return []string{string(Garbage), string(ForgedRow), string(BrokenFile), string(OldFile), string(Conflict), string(Foreign)}
+	return []string{string(Garbage), string(BrokenFile), string(ForeignFile), string(OldFile), string(Conflict)}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"subak/internal/config"
+	"subak/internal/contention"
 	"subak/internal/strict"
 	"subak/testbed/evidence"
 )
@@ -16,7 +17,7 @@ import (
 //go:embed files/*.yaml
 var files embed.FS
 
-// Files returns every scenario of the testbed, by name.
+// Files returns every scenario of the testbed, by the name of its file.
 func Files() ([]Scenario, error) {
 	entries, err := files.ReadDir("files")
 	if err != nil {
@@ -31,7 +32,7 @@ func Files() ([]Scenario, error) {
 		}
 		s, bad := parse(e.Name(), text)
 		faults = append(faults, bad...)
-		all = append(all, s)
+		all = append(all, s.each()...)
 	}
 	if len(faults) > 0 {
 		return nil, faults
@@ -39,14 +40,45 @@ func Files() ([]Scenario, error) {
 	return all, nil
 }
 
+// each are the scenarios that s stands for: itself, or one for every contention
+// scenario.
+func (s *Scenario) each() []Scenario {
+	if s.Trace == nil || s.Trace.Name != Each {
+		return []Scenario{*s}
+	}
+	var all []Scenario
+	for _, name := range contention.Names() {
+		one, trace := *s, *s.Trace
+		trace.Name = name
+		one.Trace = &trace
+		one.Name = s.Name + "-" + strings.ToLower(name)
+		one.Title = s.Title + ": " + name + ", " + contention.Title(name)
+		all = append(all, one)
+	}
+	return all
+}
+
 // Parse reads one scenario; name is the file's, which messages repeat. The error is
-// a [strict.Faults] with everything that is wrong.
+// a [strict.Faults] with everything that is wrong. A trace called Each is
+// refused here: such a file is several scenarios, see [ParseAll].
 func Parse(name string, text []byte) (Scenario, error) {
+	all, err := ParseAll(name, text)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("scenario %s: it is %d scenarios", name, len(all))
+	}
+	if err != nil {
+		return Scenario{}, err
+	}
+	return all[0], nil
+}
+
+// ParseAll reads the scenarios of one file.
+func ParseAll(name string, text []byte) ([]Scenario, error) {
 	s, faults := parse(name, text)
 	if len(faults) > 0 {
-		return Scenario{}, faults
+		return nil, faults
 	}
-	return s, nil
+	return s.each(), nil
 }
 
 func parse(name string, text []byte) (Scenario, strict.Faults) {

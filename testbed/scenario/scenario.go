@@ -60,6 +60,11 @@ type Scenario struct {
 	// Absent are nodes that neither run nor are listed at first: they join.
 	Absent []string `yaml:"absent"`
 
+	// Watch is how often the nodes are asked for their state. Default 0: as
+	// often as the runner finds bearable. Where idle nodes are measured, asking
+	// is most of what they do.
+	Watch time.Duration `yaml:"watch" default:"0s"`
+
 	Budget  Budget  `yaml:"budget"`
 	Cluster Cluster `yaml:"cluster"`
 	// Links is added to every link between two places for the whole run.
@@ -191,6 +196,9 @@ type Trace struct {
 	// Hasten lets the slow shapes (S5, S7) run so many times faster. Default 1.
 	Hasten int `yaml:"hasten" default:"1"`
 }
+
+// Each stands for every contention scenario.
+const Each = "each"
 
 // Steps are demand steps: after Rest, one of Nodes after the other is offered Rate
 // of Class for Gap, beside what is offered throughout. Only the rise is timed.

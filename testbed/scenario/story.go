@@ -105,21 +105,17 @@ func named(loads []Load, present []string) []Load {
 
 // resolve writes out a fault's times and nodes.
 func (f Fault) resolve(phases []Phase, names, absent []string) Fault {
-	var start, end time.Duration
-	for _, p := range phases {
-		if end += p.Length; p.Name == f.In {
-			start = end - p.Length
-			break
-		}
+	last := f.In
+	if f.Through != "" {
+		last = f.Through
 	}
-	if f.In == "" {
-		start = 0
-	}
+	start, _ := between(phases, f.In)
+	_, end := between(phases, last)
 	f.At += start
 	if f.For == 0 && f.Kind.lasts() {
 		f.For = max(0, end-f.At)
 	}
-	f.In = ""
+	f.In, f.Through = "", ""
 	rest := slices.Clone(names)
 	for _, g := range f.Groups {
 		rest = slices.DeleteFunc(rest, func(n string) bool { return slices.Contains(g, n) })
@@ -140,6 +136,16 @@ func (f Fault) resolve(phases []Phase, names, absent []string) Fault {
 		}
 	}
 	return f
+}
+
+// between is when a phase begins and ends; the whole run for "".
+func between(phases []Phase, name string) (start, end time.Duration) {
+	for _, p := range phases {
+		if end += p.Length; p.Name == name {
+			return end - p.Length, end
+		}
+	}
+	return 0, end
 }
 
 // End is when a resolved fault ends by plan; for kinds that are over at once, when
