@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -129,11 +128,7 @@ func (st *strips) detail(i int) string {
 	for k := range st.classes {
 		peak = math.Max(peak, st.offered(i, k).max())
 	}
-	s := ""
-	if i < len(st.run.Weights) {
-		s = fmt.Sprintf("weight %d, ", st.run.Weights[i])
-	}
-	return s + "offered ≤ " + count(peak) + "/s"
+	return "offered ≤ " + count(peak) + "/s"
 }
 
 func (st *strips) draw(c draw.Canvas, i int) {
