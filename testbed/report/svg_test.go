@@ -153,7 +153,7 @@ func TestPathsAreWrittenShort(t *testing.T) {
 
 func TestFilesAreWellFormedWhateverNamesAre(t *testing.T) {
 	for _, name := range hostile() {
-		o := outcome(synthetic("x", evidence.Subak, 3, second*30))
+		o := outcome(synthetic("x", evidence.Subak, 2, 12*second))
 		o.Run.Scenario, o.Run.Classes[0], o.Run.Bands[0].Label, o.Run.Phases[1].Name, o.Run.Variant = name, name, name, name, evidence.Variant(name)
 		for what, write := range map[string]func(io.Writer, []evidence.Outcome) error{"origins": Origins, "reactions": Reactions} {
 			var b strings.Builder
