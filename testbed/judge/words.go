@@ -33,9 +33,12 @@ func count(n int64) string {
 	return sign + digits
 }
 
-// span of time, to a millisecond below ten seconds.
+// duration writes a time to three or four digits.
 func duration(d time.Duration) string {
-	if d < 10*time.Second {
+	switch {
+	case d < 100*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < 10*time.Second:
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(100 * time.Millisecond).String()
