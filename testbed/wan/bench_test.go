@@ -4,6 +4,7 @@ package wan
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"runtime"
 	"slices"
@@ -152,6 +153,37 @@ func BenchmarkPackets(b *testing.B) {
 	s := n.Stats()
 	b.ReportMetric(float64(s.Delivered)/b.Elapsed().Seconds(), "delivered/s")
 	b.ReportMetric(float64(s.HostDrop)*100/float64(sent), "host-drop-%")
+}
+
+// BenchmarkNew is how long 22 hosts take to come and go.
+func BenchmarkNew(b *testing.B) {
+	needIsolation(b)
+	var cfg Config
+	for i := range 22 {
+		cfg.Hosts = append(cfg.Hosts, fmt.Sprintf("pop-%d", i))
+	}
+	for range b.N {
+		n, err := New(cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := n.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSet is how long a new table of 22 hosts takes until it is in force.
+func BenchmarkSet(b *testing.B) {
+	var cfg Config
+	for i := range 22 {
+		cfg.Hosts = append(cfg.Hosts, fmt.Sprintf("pop-%d", i))
+	}
+	n := network(b, cfg)
+	b.ResetTimer()
+	for i := range b.N {
+		n.Set(func(src, dst int, r *Rule) { r.Delay = time.Duration(i) })
+	}
 }
 
 // BenchmarkCore is the cost of a packet in the pure part: in and out, with 1000

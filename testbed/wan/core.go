@@ -16,7 +16,7 @@ const late = int64(time.Millisecond)
 // table is the rules in force. It is never changed, only replaced.
 type table struct {
 	rules []Rule   // [src*hosts+dst]
-	cuts  []uint32 // how often each link was blocked
+	cuts  []uint32 // changes whenever the link is blocked
 }
 
 // core is the switch without its devices: told of packets and of the time, it
@@ -66,7 +66,7 @@ func (c *core) replace(rules []Rule) error {
 	next := &table{rules: make([]Rule, len(rules)), cuts: slices.Clone(old.cuts)}
 	for at, r := range rules {
 		next.rules[at] = r.within()
-		if r.Block && !old.rules[at].Block {
+		if r.Block {
 			next.cuts[at]++
 		}
 	}

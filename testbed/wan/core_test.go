@@ -5,6 +5,7 @@ package wan
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +89,39 @@ func TestTheCapOnPacketsInFlightIsCounted(t *testing.T) {
 	}
 	if s := c.snapshot(); s.InFlight != 10 || s.Overflow != 15 {
 		t.Errorf("%+v, want 10 in flight and 15 too many", s)
+	}
+}
+
+func TestAPacketThatDoesNotFitLeavesTheFatesOfOthersAlone(t *testing.T) {
+	fates := func(capacity int) []int64 {
+		c := newCore(2, mtuDefault, capacity, 1)
+		if err := c.replace([]Rule{{}, {Delay: time.Second, Loss: million / 2}, {}, {}}); err != nil {
+			t.Fatal(err)
+		}
+		var lost []int64
+		for i := range 30 {
+			if i >= 10 {
+				drain(c, 10*second)
+			}
+			before := c.snapshot().Lost
+			c.receive(0, packet4(0, 1, nil), 0)
+			lost = append(lost, c.snapshot().Lost-before)
+		}
+		return lost[10:]
+	}
+	roomy, tight := fates(100), fates(1)
+	if !slices.Equal(roomy, tight) {
+		t.Errorf("lost are\n%d\nafter an overflow\n%d", roomy, tight)
+	}
+}
+
+func TestRulesOutOfBoundsAreMended(t *testing.T) {
+	c := newCore(2, mtuDefault, 10, 1)
+	if err := c.replace([]Rule{{}, {Delay: -time.Hour, Loss: -1, Rate: -5}, {}, {}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.table.Load().rules[1]; got != (Rule{}) {
+		t.Errorf("in force is %+v", got)
 	}
 }
 

@@ -107,7 +107,7 @@ func (h *Host) address(mtu int, routes []netip.Addr) error {
 	for _, prefix := range []netip.Prefix{netip.PrefixFrom(h.V4, bits4), netip.PrefixFrom(h.V6, bits6)} {
 		addr := &netlink.Addr{IPNet: ipNet(prefix)}
 		if prefix.Addr().Is6() {
-			addr.Flags = unix.IFA_F_NODAD // usable at once
+			addr.Flags = unix.IFA_F_NODAD // otherwise tentative until a worker of the kernel has run
 		}
 		if err := nl.AddrAdd(link, addr); err != nil {
 			return fmt.Errorf("add address %s: %w", prefix, err)
@@ -271,7 +271,7 @@ func (h *Host) ListenPacket(network, address string) (c net.PacketConn, err erro
 }
 
 // DialContext connects from inside the host. The address is a literal IP and a
-// port, or the path of a unix socket.
+// port, or the path of a unix socket. A thread is held until it is done.
 func (h *Host) DialContext(ctx context.Context, network, address string) (c net.Conn, err error) {
 	if err := literal(network, address); err != nil {
 		return nil, err

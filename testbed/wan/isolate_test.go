@@ -51,6 +51,8 @@ func play(role string) int {
 		}
 	case "die":
 		_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+	case "names":
+		return names()
 	case "network", "network-wait":
 		return overNetwork(role == "network-wait")
 	}
@@ -69,6 +71,21 @@ func look() int {
 	fmt.Println("cgroups", len(groups) > 0)
 	err := unix.Mount("tmpfs", "/mnt", "tmpfs", 0, "")
 	fmt.Println("mount", err)
+	return 0
+}
+
+// names prints the files of the namespaces while there is a network, and after.
+func names() int {
+	n, err := New(Config{Hosts: []string{"ams", "fra"}})
+	if err != nil {
+		fmt.Println("error:", err)
+		return 4
+	}
+	files, _ := filepath.Glob(namesDir + "/*")
+	fmt.Println(files)
+	err = n.Close()
+	files, _ = filepath.Glob(namesDir + "/*")
+	fmt.Println(files, err)
 	return 0
 }
 
@@ -122,7 +139,15 @@ func TestStreamsArgumentsAndStatusPassThrough(t *testing.T) {
 }
 
 func TestInsideIsOnlyALoopbackAndAFreshProc(t *testing.T) {
-	out, err := program(t, "look").Output()
+	cmd := program(t, "look")
+	// What is mounted in a copy of a shared mount is seen in the original.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +158,29 @@ func TestInsideIsOnlyALoopbackAndAFreshProc(t *testing.T) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil || strings.Contains(string(mounts), " /mnt tmpfs") {
 		t.Errorf("a mount made inside is seen outside (%v)", err)
+	}
+}
+
+func TestNamespacesHaveFilesWhereIPNetnsLooks(t *testing.T) {
+	cmd := program(t, "names")
+	dir := filepath.Dir(namesDir)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := os.Mkdir(namesDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if want := "[/run/netns/ams /run/netns/fra]\n[] <nil>\n"; err != nil || string(out) != want {
+		t.Errorf("%v:\n%swant\n%s", err, out, want)
+	}
+	if files, err := os.ReadDir(namesDir); err != nil || len(files) > 0 {
+		t.Errorf("outside there are %v, %v", files, err)
 	}
 }
 

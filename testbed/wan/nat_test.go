@@ -324,6 +324,10 @@ func FuzzTranslate(f *testing.F) {
 	f.Add(segmentBytes(protocolUDP, at(address4(0), 7946), at(publicB, 27946), 8, []byte("x")))
 	f.Add(segmentBytes(protocolTCP, at(address4(0), 1), at(address4(2), 2), 0, nil))
 	f.Add(packet6(0, 1, []byte("payload")))
+	short := packet4(0, 2, make([]byte, 19)) // one byte less than a TCP header
+	short[9] = protocolTCP
+	f.Add(short)
+	f.Add(packet4(0, 2, make([]byte, 7))) // and than one of UDP
 	f.Fuzz(func(t *testing.T, p []byte) {
 		c := newCore(3, mtuDefault, 10, 1)
 		c.nat = newNAT(twoNATs())

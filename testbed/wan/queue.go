@@ -8,7 +8,7 @@ type flight struct {
 	due   int64
 	order uint64
 	link  int    // position of its pair in the table
-	cuts  uint32 // how often its link had been cut when it entered
+	cuts  uint32 // of its link when it entered
 	data  []byte
 }
 

@@ -336,6 +336,60 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestEveryOneOf22HostsReachesEveryOther(t *testing.T) {
+	const hosts = 22
+	var cfg Config
+	for i := range hosts {
+		cfg.Hosts = append(cfg.Hosts, fmt.Sprintf("pop-%d", i))
+	}
+	n := network(t, cfg)
+	n.Set(func(src, dst int, r *Rule) { r.Delay = time.Duration(src+dst) * time.Millisecond })
+	for _, family := range []string{"4", "6"} {
+		var sockets []*net.UDPConn
+		for _, h := range n.Hosts() {
+			sockets = append(sockets, packetSocket(t, h, families(h)[family]))
+		}
+		for src, x := range sockets {
+			for dst, y := range sockets {
+				if src != dst {
+					send(t, x, y, fmt.Sprint(src))
+				}
+			}
+		}
+		b := make([]byte, 10)
+		for dst, y := range sockets {
+			heard := map[string]bool{}
+			for len(heard) < hosts-1 {
+				if err := y.SetReadDeadline(time.Now().Add(patience)); err != nil {
+					t.Fatal(err)
+				}
+				k, err := y.Read(b)
+				if err != nil {
+					t.Fatalf("IPv%s: host %d heard only %v: %v", family, dst, heard, err)
+				}
+				heard[string(b[:k])] = true
+			}
+		}
+	}
+}
+
+func TestADeadSwitchIsTold(t *testing.T) {
+	needIsolation(t)
+	n, err := New(Config{Hosts: []string{"ams", "fra"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.proc.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-n.proc.ended
+	n.Set(func(src, dst int, r *Rule) { r.Block = true })
+	n.Stats()
+	if err := n.Close(); err == nil || !strings.Contains(err.Error(), "had ended: signal: killed") {
+		t.Errorf("got %v, want how the switch ended", err)
+	}
+}
+
 func TestNamesAreNotLookedUp(t *testing.T) {
 	n := network(t, Config{Hosts: []string{"ams"}})
 	for _, addr := range []string{"localhost:80", "127.0.0.1:http", "127.0.0.1", "[::1]"} {
