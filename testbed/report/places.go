@@ -210,9 +210,9 @@ func downs(s *evidence.Series, bin float64) []point {
 // placesLegend explains the cards.
 func placesLegend(r *evidence.Run) string {
 	s := newStrips(r)
-	share := "black line: share enforced"
+	share := "strong line: share enforced"
 	if !s.split {
-		share = "black line: share enforced, in the lowest strip"
+		share = "strong line: share enforced, in the lowest strip"
 	}
 	return "Area: admitted, mean of 1 s; dotted line: offered, along the upper edge where it is more than the axis shows; " +
 		share + ". Grey: the node did not answer. All cards have the same axes; the upright one is a square root, the hairline a quarter of its end."

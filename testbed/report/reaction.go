@@ -17,11 +17,10 @@ import (
 
 // reaction is how long the demand steps of one run took.
 type reaction struct {
-	name  string
-	took  []float64 // seconds, rising
-	never int
-	mean  float64
-	p95   float64
+	name      string
+	took      []float64 // seconds, rising
+	never     int
+	mean, p95 time.Duration
 }
 
 func reactionOf(r *evidence.Run) reaction {
@@ -29,33 +28,34 @@ func reactionOf(r *evidence.Run) reaction {
 	if r.Variant != evidence.Subak && r.Variant != "" {
 		out.name += " (" + clean(string(r.Variant), 20) + ")"
 	}
-	sum := 0.0
+	var all []time.Duration
 	for _, s := range r.Steps {
 		if s.Took < 0 {
 			out.never++
 			continue
 		}
-		out.took = append(out.took, s.Took.Seconds())
-		sum += s.Took.Seconds()
+		all = append(all, s.Took)
+		out.mean += s.Took
 	}
-	slices.Sort(out.took)
-	if n := len(out.took); n > 0 {
-		out.mean = sum / float64(n)
-		out.p95 = out.took[max(0, int(math.Ceil(0.95*float64(n)))-1)]
+	slices.Sort(all)
+	for _, d := range all {
+		out.took = append(out.took, d.Seconds())
+	}
+	if n := len(all); n > 0 {
+		out.mean /= time.Duration(n)
+		out.p95 = all[(95*n+99)/100-1]
 	}
 	return out
 }
 
 // words says a reaction in figures.
 func (r reaction) words() string {
-	s := fmt.Sprintf("%d steps, mean %s, p95 %s", len(r.took)+r.never, inSeconds(r.mean), inSeconds(r.p95))
+	s := fmt.Sprintf("%d steps, mean %s, p95 %s", len(r.took)+r.never, seconds(r.mean), seconds(r.p95))
 	if r.never > 0 {
 		s += fmt.Sprintf(", %d never", r.never)
 	}
 	return s
 }
-
-func inSeconds(v float64) string { return seconds(time.Duration(v * float64(time.Second))) }
 
 // target is a claim's line.
 type target struct {
@@ -138,8 +138,9 @@ func reactionStack(f frame, all []reaction, claims []target) stack {
 		p.Add(claimLine{t, f, i})
 	}
 	for i, r := range all {
-		p.Add(distribution{r, classInk(i)})
-		k.legend = append(k.legend, entry{name: r.name + ": " + r.words(), style: stroke(classInk(i), 1.5)})
+		style := stroke(classInk(i), 1.3, dashes(i)...)
+		p.Add(distribution{r, classInk(i), style})
+		k.legend = append(k.legend, entry{name: r.name + ": " + r.words(), style: style})
 		k.label += "; " + r.name + ": " + r.words()
 	}
 	k.rows = []row{{title: "demand steps that had 99 % of their target by then", plot: p}}
@@ -159,7 +160,13 @@ func (percentTicks) Ticks(_, _ float64) []plot.Tick {
 // distribution is a step line with a dot for each step.
 type distribution struct {
 	reaction
-	ink ink
+	ink   ink
+	style draw.LineStyle
+}
+
+// dashes tell curves apart where colours do not.
+func dashes(i int) []vg.Length {
+	return [][]vg.Length{nil, {6, 2}, {2, 2}, {8, 2, 2, 2}}[i%4]
 }
 
 func (d distribution) Plot(c draw.Canvas, p *plot.Plot) {
@@ -168,7 +175,7 @@ func (d distribution) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, t := range d.took {
 		line = append(line, point{t, 100 * float64(i) / n}, point{t, 100 * float64(i+1) / n})
 	}
-	c.StrokeLines(stroke(d.ink, 1.2), places(&c, p, line))
+	c.StrokeLines(d.style, places(&c, p, line))
 	for i, t := range d.took {
 		g := draw.GlyphStyle{Color: d.ink.color(), Radius: 2.2, Shape: draw.CircleGlyph{}}
 		c.DrawGlyphNoClip(g, at(&c, p, point{t, 100 * float64(i+1) / n}))

@@ -167,13 +167,13 @@ func (d drawing) inline(class string) string {
 
 // file is the drawing as a file of its own.
 func (s *sheet) file(d drawing) string {
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %[1]g %[2]g" role="img" aria-label="%s">
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="-8 -8 %[1]g %[2]g" role="img" aria-label="%s">
 <style>
 %stext{%s}
 %s</style>
-<rect width="100%%" height="100%%" fill="var(--panel)"/>
+<rect x="-8" y="-8" width="100%%" height="100%%" fill="var(--panel)"/>
 %s</svg>
-`, d.w.Points(), d.h.Points(), html.EscapeString(d.label), schemes(), fontFamily, s.rules.String(), d.body)
+`, d.w.Points()+16, d.h.Points()+16, html.EscapeString(d.label), schemes(), fontFamily, s.rules.String(), d.body)
 }
 
 // Text is laid out with the metrics of Liberation Sans; the others have the same.
