@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"subak/internal/strict"
+	"subak/internal/strict/stricttest"
 )
 
 // Each file in testdata marks its mistakes: a line that ends in
@@ -27,42 +28,13 @@ func TestEveryMistakeIsReportedOnceWithLineFieldAndMend(t *testing.T) {
 			}
 			_, err = Load([]string{file}, nil, nil)
 			faults, _ := errors.AsType[Faults](err)
-			matchFaults(t, string(data), faults)
+			stricttest.Match(t, string(data), faults)
 			for _, f := range faults {
 				if want := fmt.Sprintf("%s:%d: %s: ", file, f.Line, f.Field); !strings.HasPrefix(f.Error(), want) || f.Mend == "" {
 					t.Errorf("%q: want it to begin %q and end with a mend", f.Error(), want)
 				}
 			}
 		})
-	}
-}
-
-// matchFaults compares faults with the marks in text.
-func matchFaults(t *testing.T, text string, faults Faults) {
-	t.Helper()
-	line := 0
-	for row := range strings.Lines(text) {
-		line++
-		for i, mark := range strings.Split(strings.TrimSpace(row), "# FAULT ") {
-			if i == 0 {
-				continue
-			}
-			field, rest, _ := strings.Cut(strings.TrimSpace(mark), ": ")
-			what, mend, _ := strings.Cut(rest, "; ")
-			found := false
-			for j, f := range faults {
-				if f.Line == line && f.Field == field && strings.Contains(f.What, what) && strings.Contains(f.Mend, mend) {
-					faults, found = append(faults[:j:j], faults[j+1:]...), true
-					break
-				}
-			}
-			if !found {
-				t.Errorf("line %d: no fault of %s with %q and mend %q", line, field, what, mend)
-			}
-		}
-	}
-	for _, f := range faults {
-		t.Errorf("unexpected fault: %v", f)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	maxOfferedFew = 6000 // requests/s, up to fewNodes
 	maxOffered    = 3500
 	maxExtra      = 999
+	maxCycles     = 5000
 )
 
 // checker judges a decoded scenario as a whole.
@@ -316,11 +317,11 @@ func (c *checker) trace(t *Trace) {
 	}
 	c.known("trace.name", "contention scenario", t.Name, append(contention.Names(), Each))
 	c.length("trace.cycle", t.Cycle)
-	if t.Cycles < 1 || t.Cycles > 10_000 {
-		c.Fault("trace.cycles", fmt.Sprintf("%d is not between 1 and 10000", t.Cycles), "write 60")
+	if t.Cycles < 1 || t.Cycles > maxCycles {
+		c.Fault("trace.cycles", fmt.Sprintf("%d is not between 1 and %d", t.Cycles, maxCycles), "write 60")
 	}
-	if t.First < 0 {
-		c.Fault("trace.first", "is negative", "write 0")
+	if t.First < 0 || t.First > maxCycles {
+		c.Fault("trace.first", fmt.Sprintf("%d is not between 0 and %d", t.First, maxCycles), "write 0")
 	}
 	if t.Hasten < 1 || t.Hasten > 50 {
 		c.Fault("trace.hasten", fmt.Sprintf("%d is not between 1 and 50", t.Hasten), "write 1")
