@@ -16,7 +16,7 @@ const (
 	// spreadMax bounds how slow a request may be between client and origin and
 	// still be judged: the bound is the looser by it. The spread is what 99 % of
 	// the requests keep to, up to this.
-	spreadMax = 100 * time.Millisecond
+	spreadMax = 250 * time.Millisecond
 	// slowerMax is how many may be slower, in percent, before the verdict would
 	// rest on too little. A paused node makes some much slower.
 	slowerMax = 2
