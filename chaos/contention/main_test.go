@@ -56,21 +56,34 @@ func TestWhatCannotBePlayedIsRefused(t *testing.T) {
 
 func TestEachFaultMakesTheVerdictFail(t *testing.T) {
 	fine := row{Scenario: "S1", Subak: figures{High: 90, Idle: 8, Insured: 6}, Static: figures{High: 80, Idle: 30}}
-	for want, spoil := range map[string]func(r *row){
-		"":                            func(*row) {},
-		"subak was 0.1000 % over":     func(r *row) { r.Subak.Over = 0.1 },
-		"static was 0.1000 % over":    func(r *row) { r.Static.Over = 0.1 },
-		"subak: budget at 1s":         func(r *row) { r.Subak.Objection = "budget at 1s" },
-		"subak serves 79.9 % of the":  func(r *row) { r.Subak.High = 79.9 },
-		"9.1 % idle, at most 9.0 % w": func(r *row) { r.Subak.Idle = 9.1 },
+	full := settings{Cycle: claimedFrom, InsurancePPM: claimedInsured}
+	for _, c := range []struct {
+		want  string
+		least bool // claimed whatever the settings
+		spoil func(r *row)
+	}{
+		{"subak was 0.1000 % over", true, func(r *row) { r.Subak.Over = 0.1 }},
+		{"static was 0.1000 % over", true, func(r *row) { r.Static.Over = 0.1 }},
+		{"subak: budget at 1s", true, func(r *row) { r.Subak.Objection = "budget at 1s" }},
+		{"subak serves 79.9 % of the high", false, func(r *row) { r.Subak.High = 79.9 }},
+		{"9.1 % idle, at most 9.0 % with", false, func(r *row) { r.Subak.Idle = 9.1 }},
 	} {
 		bad := fine
-		spoil(&bad)
-		r := report{Settings: settings{Cycle: claimedFrom}, Results: []row{fine, bad}}
+		c.spoil(&bad)
+		r := report{Settings: full, Results: []row{fine, bad}}
 		var out strings.Builder
-		code := r.finish(&out, false)
-		if failed := want != ""; failed != (code == 1) || failed != strings.Contains(out.String(), "contention: FAILED, S1: ") || !strings.Contains(out.String(), want) {
-			t.Errorf("want %q: exit %d, %s", want, code, &out)
+		if code := r.finish(&out, false); code != 1 || !strings.Contains(out.String(), "contention: FAILED, S1: "+c.want) {
+			t.Errorf("%q: exit %d, %s", c.want, code, &out)
 		}
+		for _, s := range []settings{{Cycle: claimedFrom - 1, InsurancePPM: claimedInsured}, {Cycle: claimedFrom}} {
+			if got := bad.faults(&s); len(got) > 0 != c.least {
+				t.Errorf("%q with settings of which less is claimed: %q", c.want, got)
+			}
+		}
+	}
+	r := report{Settings: full, Results: []row{fine, fine}}
+	var out strings.Builder
+	if code := r.finish(&out, false); code != 0 || !strings.HasPrefix(out.String(), "contention: ok") {
+		t.Errorf("nothing wrong: exit %d, %s", code, &out)
 	}
 }

@@ -12,10 +12,16 @@ import (
 
 // idleMost is the part of the budget, in percent, that may lie idle while all of
 // it is asked for, besides what the insurance keeps: what demand that moves
-// takes to be heard of. It is claimed of cycles of at least claimedFrom.
+// takes to be heard of.
+//
+// That, and that sharing serves no less of the high class, is claimed of cycles of
+// at least claimedFrom and with an insurance of at least claimedInsured. Without
+// insurance, what the high class does not use at one moment is lent to a flood
+// elsewhere and missing at the next, which a node on its base is spared.
 const (
-	idleMost    = 3.0
-	claimedFrom = 2 * time.Second
+	idleMost       = 3.0
+	claimedFrom    = 2 * time.Second
+	claimedInsured = 100_000 // ppm
 )
 
 // report is all that a run came to.
@@ -80,10 +86,13 @@ func (r *row) faults(s *settings) []string {
 			say("%s: %s", v.name, v.Objection)
 		}
 	}
+	if s.Cycle < claimedFrom || s.InsurancePPM < claimedInsured {
+		return all
+	}
 	if r.Subak.High < r.Static.High {
 		say("subak serves %.1f %% of the high class, static %.1f %%", r.Subak.High, r.Static.High)
 	}
-	if most := idleMost + r.Subak.Insured; s.Cycle >= claimedFrom && r.Subak.Idle > most {
+	if most := idleMost + r.Subak.Insured; r.Subak.Idle > most {
 		say("%.1f %% idle, at most %.1f %% with the insurance", r.Subak.Idle, most)
 	}
 	return all

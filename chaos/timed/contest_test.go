@@ -79,6 +79,31 @@ func TestWhatIsOfferedIsTheTrace(t *testing.T) {
 	}
 }
 
+func TestInsuranceServesMoreOfTheHighClassAndLeavesMoreIdle(t *testing.T) {
+	c := short("S2")
+	insured := played(t, c)
+	c.InsurancePPM = 0
+	bare := played(t, c)
+	if insured.High.Percent() <= bare.High.Percent() || insured.Used >= bare.Used {
+		t.Errorf("insured %+v, not insured %+v", insured, bare)
+	}
+}
+
+func TestNewsTakesAsLongAsTheTopologySays(t *testing.T) {
+	c := short("S4")
+	p, err := c.begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range c.Topology.OneWay {
+		for j, d := range row {
+			if p.delay[i][j] != int64(d) {
+				t.Errorf("%d to %d takes %d ns, want %s", i, j, p.delay[i][j], d)
+			}
+		}
+	}
+}
+
 func TestAContestIsTheSameEachTime(t *testing.T) {
 	c := short("S6")
 	a, b := played(t, c), played(t, c)
