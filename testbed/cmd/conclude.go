@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"subak/testbed/evidence"
+	"subak/testbed/report"
+)
+
+// verdict is the last line, and whether every claim was kept.
+func verdict(all []evidence.Outcome, took time.Duration) (line string, kept bool) {
+	claims, good, busy := 0, 0, 0
+	for _, o := range all {
+		for _, v := range o.Verdicts {
+			claims++
+			if v.Kept {
+				good++
+			}
+		}
+		if len(o.Run.Busy) > 0 {
+			busy++
+		}
+	}
+	kept = good == claims
+	word := "kept"
+	if !kept {
+		word = "BROKEN"
+	}
+	line = fmt.Sprintf("testbed %s: %d of %d claims kept in %d runs, %.1f minutes", word, good, claims, len(all), took.Minutes())
+	if busy > 0 {
+		line += fmt.Sprintf("; the machine was too busy in %d of them", busy)
+	}
+	return line, kept
+}
+
+// conclude prints the table and writes the report.
+func (o *options) conclude(out io.Writer, all []evidence.Outcome) error {
+	fmt.Fprintln(out)
+	if err := report.Table(out, all); err != nil {
+		return err
+	}
+	about, err := about(all, "testbed run "+strings.Join(os.Args[min(2, len(os.Args)):], " "))
+	if err != nil {
+		return err
+	}
+	path, err := writeReport(o.out, all, about)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "report: %s\n", path)
+	return nil
+}
+
+// writeReport writes report.html and summary.md with its pictures.
+func writeReport(dir string, all []evidence.Outcome, about report.About) (path string, err error) {
+	path = filepath.Join(dir, "report.html")
+	return path, write(path, func(w io.Writer) error { return report.HTML(w, all, about) })
+}
+
+func write(path string, f func(io.Writer) error) (err error) {
+	w, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	return f(w)
+}
+
+// about says what the outcomes are about.
+func about(all []evidence.Outcome, command string) (report.About, error) {
+	a := report.About{Machine: machine(), Command: command, Date: time.Now()}
+	if len(all) > 0 {
+		a.Version, a.Date = all[0].Run.Version, all[0].Run.Started
+	}
+	return a, nil
+}
+
+// machine is what the runs ran on.
+func machine() string {
+	text := fmt.Sprintf("%d cores, %s", runtime.NumCPU(), runtime.GOARCH)
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		text += fmt.Sprintf(", %.0f GB", float64(info.Totalram)*float64(info.Unit)/1e9)
+	}
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		text += ", Linux " + unix.ByteSliceToString(name.Release[:])
+	}
+	return text
+}
+
+func reportCommand(out io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: "report DIR", Short: "Write the report of stored outcomes again", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := restore(args[0])
+			if err != nil {
+				return err
+			}
+			about, err := about(all, "testbed report")
+			if err != nil {
+				return err
+			}
+			path, err := writeReport(args[0], all, about)
+			if err != nil {
+				return err
+			}
+			if err := report.Table(out, all); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "report: %s\n", path)
+			return nil
+		},
+	}
+}
