@@ -24,9 +24,8 @@ func Five() Topology {
 
 // Scattered22 is the simulators' topology: 22 cities, some of them in Africa and on
 // the Gulf, of equal weights, without regions or clocks. What is claimed of the
-// core's reaction was measured over these. Most of the evaluation's 22 are closer
-// together and a few farther from all others, so that its slowest reactions are
-// a little slower.
+// core's reaction was measured over these; over the evaluation's, the p95 of a
+// demand step is 16 ms longer.
 func Scattered22() Topology {
 	var places []Place
 	for _, p := range []struct {

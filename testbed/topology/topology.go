@@ -15,9 +15,8 @@
 //
 // A topology has 2 to [MaxPlaces] places with distinct names and weights of at
 // least 1; OneWay is square, zero on the diagonal and from 1 µs to half of
-// [MaxRTT] off it.
-// The built-in places have the same delays on every CPU: results are rounded to a
-// microsecond, far more than CPUs differ in a sine.
+// [MaxRTT] off it. The built-in places have the same delays on every CPU: results
+// are rounded to a microsecond, far more than CPUs differ in a sine.
 //
 // All functions are pure but [Find], which may read a file, and safe for
 // concurrent use; nobody may change a Topology while others read it.
