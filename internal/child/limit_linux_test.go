@@ -119,14 +119,20 @@ func checkBite(t *testing.T, p *Process, percent int) {
 }
 
 func TestTurnsStandInWhereThereAreNoQuotas(t *testing.T) {
-	p := started(t, withSupervisor(t), "burns")
-	if err := p.swapLimit(p.takeTurns(1)); err != nil {
+	s := withSupervisor(t)
+	p := started(t, s, "burns")
+	if err := p.swapLimit(p.takeTurns(70)); err != nil {
 		t.Fatal(err)
 	}
 	for seen := ""; seen != "T"; seen = state(t, p) {
 	}
 	if err := p.Pause(); err != nil { // in either turn
 		t.Fatal(err)
+	}
+	before := usage(t, p).CPU
+	burn(t, started(t, s, "burns"), 2*limitPeriod) // which takes as long at least
+	if got := usage(t, p).CPU; got != before || state(t, p) != "T" {
+		t.Errorf("its turns ended the pause: it used %v more", time.Duration(got-before))
 	}
 	if _, err := p.Limit(0); err != nil || state(t, p) != "T" {
 		t.Errorf("the end of the limit ended the pause (%v)", err)

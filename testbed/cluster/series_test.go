@@ -74,6 +74,11 @@ func TestAnAnswerIsOfTheInstantItNamesUnlessThatCannotBe(t *testing.T) {
 	if p := n.points[0]; p.Share != 10 || p.Target != 11 || p.Live != 2 || p.Digest != "d" || p.Epoch != 4 || p.Demand[1] != 6 || !p.Ready {
 		t.Errorf("point %+v", p)
 	}
+	first := &node{}
+	first.take(answer(now.Add(-time.Hour)), now)
+	if at := first.points[0].At; !at.Equal(now) {
+		t.Errorf("a first answer of an hour ago is of %v, want of its arrival", at.Sub(now))
+	}
 	if p := n.points[3]; p.Share != 10 || p.Epoch != 4 || p.Ready || p.Live != 0 {
 		t.Errorf("without budgets %+v, want the share of before", p)
 	}
