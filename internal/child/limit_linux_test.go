@@ -86,7 +86,7 @@ func TestALimitBitesAndCanBeChangedAndLifted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("limited by %s", how)
-	if how, err = p.Limit(10); err != nil {
+	if _, err := p.Limit(10); err != nil {
 		t.Fatal(err)
 	}
 	checkBite(t, p, 10)
@@ -97,7 +97,7 @@ func TestALimitBitesAndCanBeChangedAndLifted(t *testing.T) {
 	if _, err := p.Limit(-1); err == nil {
 		t.Error("a limit of -1 % is taken")
 	}
-	if how, err = p.Limit(20); err != nil {
+	if _, err := p.Limit(20); err != nil {
 		t.Fatal(err)
 	}
 	p.Kill() // with its limit
