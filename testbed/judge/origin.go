@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"subak/chaos/bound"
+	"subak/internal/config"
 	"subak/testbed/evidence"
 	"subak/testbed/scenario"
 )
@@ -63,24 +64,29 @@ func (j *judge) boundBroken(c *scenario.Claim) []evidence.Verdict {
 	if fullest, most := j.fullest(), float64(j.r.Limit); fullest <= most*(1+fraction(c.Least)) {
 		return one(noBite(claim, limit, "at most %s in a second were offered, the limit is %s", count(int64(fullest)), rate(most)))
 	}
-	worst, above := furthest(j.r.Origin.Bound.Results)
-	v := evidence.Verdict{Claim: claim, Bound: limit, Kept: above >= fraction(c.Least)}
+	worst := furthest(j.r.Origin.Bound.Results)
+	v := evidence.Verdict{Claim: claim, Bound: limit, Kept: worst.Bound > 0 && beyond(worst, int64(c.Least))}
+	above := float64(worst.Peak-worst.Bound) / max(1, float64(worst.Bound))
 	v.Measured = fmt.Sprintf("%s above: %s in %v where %s are allowed", percent(above), count(worst.Peak), worst.Window, count(worst.Bound))
-	if above <= 0 {
+	if worst.OK() {
 		v.Measured = fmt.Sprintf("never above: %s in the fullest %v", count(worst.Peak), worst.Window)
 	}
 	return one(v)
 }
 
-// furthest is the window that is the furthest above its bound, or the least below.
-func furthest(results []bound.Result) (worst bound.Result, above float64) {
-	for i, r := range results {
-		if r.Bound <= 0 {
-			continue
-		}
-		if over := float64(r.Peak)/float64(r.Bound) - 1; i == 0 || over > above {
-			worst, above = r, over
+// beyond reports whether a window holds at least so many millionths of its bound
+// more than that. Counts of requests times a million stay far below 2^63.
+func beyond(r bound.Result, ppm int64) bool {
+	return (r.Peak-r.Bound)*int64(config.Whole) >= r.Bound*ppm
+}
+
+// furthest is the window that is the furthest above its bound, or the least below,
+// in proportion to it.
+func furthest(results []bound.Result) (worst bound.Result) {
+	for _, r := range results {
+		if r.Bound > 0 && (worst.Bound == 0 || (r.Peak-r.Bound)*worst.Bound > (worst.Peak-worst.Bound)*r.Bound) {
+			worst = r
 		}
 	}
-	return worst, above
+	return worst
 }
