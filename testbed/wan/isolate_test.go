@@ -186,6 +186,7 @@ func TestNamespacesHaveFilesWhereIPNetnsLooks(t *testing.T) {
 
 func TestSignalsReachTheInnerProcessOnce(t *testing.T) {
 	cmd := program(t, "signals")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +203,8 @@ func TestSignalsReachTheInnerProcessOnce(t *testing.T) {
 	}
 	expect("ready\n")
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
-		if err := cmd.Process.Signal(s); err != nil {
+		// To the whole group, as a terminal does at Ctrl-C.
+		if err := unix.Kill(-cmd.Process.Pid, s); err != nil {
 			t.Fatal(err)
 		}
 		expect(s.String() + "\n")
