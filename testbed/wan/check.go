@@ -19,7 +19,7 @@ func Check() []string {
 	if fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 		missing = append(missing, deviceTrouble(err).Error())
 	} else {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 	}
 	if err := tryNamespaces(); err != nil {
 		missing = append(missing, fmt.Sprintf("namespaces cannot be made: %v; run as root, with "+

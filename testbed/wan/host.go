@@ -140,7 +140,7 @@ func openTUN(name string) (int, error) {
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 	}
 	if err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		return -1, fmt.Errorf("make TUN %s: %w", name, err)
 	}
 	return fd, nil
@@ -169,7 +169,7 @@ func bindName(name string) string {
 	}
 	f.Close()
 	if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
-		os.Remove(path)
+		_ = os.Remove(path)
 		return ""
 	}
 	return path

@@ -116,7 +116,6 @@ func (t *translation) touch(m *mapping) {
 // translate rewrites a well-formed packet that host sends and returns for whom it
 // is (nobody for an address that no host has). False: it does not pass.
 func (n *nat) translate(host int, packet []byte) (dst int, ok bool) {
-	dst = nobody
 	if packet[0]>>4 != 4 {
 		return host6(packet[24:40]), true
 	}

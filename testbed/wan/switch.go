@@ -93,11 +93,11 @@ func (p *switchProcess) call(method string, args, reply any) error {
 func (p *switchProcess) close() error {
 	select {
 	case <-p.ended:
-		p.client.Close()
+		_ = p.client.Close()
 		return fmt.Errorf("wan: the switch had ended: %w", p.status)
 	default:
 	}
-	p.client.Close() // it ends by itself then; the kill is for one that hangs
+	_ = p.client.Close() // it ends by itself then; the kill is for one that hangs
 	err := p.cmd.Process.Kill()
 	<-p.ended
 	if errors.Is(err, os.ErrProcessDone) {

@@ -11,8 +11,14 @@
 // and the rule in force, so the same seed and the same packets give the same
 // counts. When it happens is real time: the switch is as exact as the machine.
 //
-// Isolate must have put the process into namespaces of its own first. They die
-// with it, so nothing is left behind, also after kill -9.
+// Isolate must have put the process into namespaces of its own first, as the
+// first thing in main or TestMain. They die with it, so nothing is left behind,
+// also after kill -9. The switch is one more process of the same program, with
+// real-time priority where that is allowed, so that neither a busy machine nor a
+// busy caller makes packets late. New starts it, Close ends it.
+//
+// What becomes of packets (fate.go, queue.go, core.go, nat.go) is told of packets
+// and of the time and does no I/O; wire.go feeds it from the devices.
 //
 // Units: times are time.Duration, rates bytes/s, lengths bytes of the IP packet,
 // chances parts per million. Hosts are named by their position in Config.Hosts.
