@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,7 @@ const (
 	// where alone the program can be run again as a switch.
 	readyVariable = "SUBAK_WAN_INSIDE"
 	service       = "Switch"
+	startMax      = time.Minute
 )
 
 // startSwitch runs the switch and gives it the devices of the hosts.
@@ -54,7 +56,8 @@ func startSwitch(cfg Config, hosts []*Host) (*switchProcess, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wan: control socket: %w", err)
 	}
-	cmd := exec.Command("/proc/self/exe")
+	// The same arguments, for a program that reads them before it calls Isolate.
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), stageVariable+"="+stageSwitch)
 	cmd.Stderr = os.Stderr
@@ -68,10 +71,23 @@ func startSwitch(cfg Config, hosts []*Host) (*switchProcess, error) {
 		p.status = cmd.Wait()
 		close(p.ended)
 	}()
-	if err := p.call("Start", cfg, new(int)); err != nil {
+	if err := p.begin(cfg); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
+}
+
+// begin makes the switch forward packets. A program that does not come to Isolate
+// never answers.
+func (p *switchProcess) begin(cfg Config) error {
+	started := make(chan error, 1)
+	go func() { started <- p.call("Start", cfg, new(int)) }()
+	select {
+	case err := <-started:
+		return err
+	case <-time.After(startMax):
+		return fmt.Errorf("wan: the switch has not answered within %s: does the program call Isolate first?", startMax)
+	}
 }
 
 // switchProcess is the switch as its parent sees it.
