@@ -220,6 +220,9 @@ func (r *session) away(i int, away bool) {
 const manyNodes = 8
 
 func (r *session) pace() cluster.Pace {
+	if w := r.story.Watch; w > 0 {
+		return cluster.Pace{Status: w, Usage: min(w, time.Second), Metrics: w}
+	}
 	if r.nodes > manyNodes {
 		return cluster.Pace{Status: 250 * time.Millisecond, Usage: 2 * time.Second, Metrics: 5 * time.Second}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"subak/internal/api"
 	"subak/testbed/cluster"
+	"subak/testbed/cluster/poison"
 	"subak/testbed/scenario"
 )
 
@@ -25,6 +26,10 @@ func (d *deed) poison(ctx context.Context) error {
 			err = d.oldFile(ctx)
 		case scenario.Conflict:
 			err = d.conflict(ctx)
+		case scenario.Garbage:
+			err = d.garbage(ctx)
+		case scenario.ForeignFile:
+			err = d.foreignFile(ctx)
 		default:
 			err = fmt.Errorf("no way to send %q", p)
 		}
@@ -46,6 +51,45 @@ func (d *deed) verdict(i int, what scenario.Poison, err error) error {
 		d.record.event(d.Name, i, "accepted", "%s", what)
 	}
 	return err
+}
+
+// garbageRounds of everything that is hostile, some 50 ms each.
+const garbageRounds = 30
+
+// garbage sends hostile bytes from the origin's host, which is nobody's peer. It
+// is refused if nothing was taken and every node still answers.
+func (d *deed) garbage(ctx context.Context) error {
+	sent, err := poison.Send(ctx, d.cluster, d.host(d.session.nodes), d.cluster.Roster(), garbageRounds, d.seed)
+	if err != nil {
+		return err
+	}
+	err = each(d.cluster.Roster(), func(_, i int) error {
+		_, err := d.cluster.Client(i).Status(ctx)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case sent.Accepted() > 0:
+		d.record.event(d.Name, -1, "accepted", "%s: %d of %d requests to admin interfaces", scenario.Garbage, sent.Accepted(), sent.Requests)
+	default:
+		d.record.event(d.Name, -1, "refused", "%s: %d datagrams, %d streams, %d packets with the key, %d requests",
+			scenario.Garbage, sent.Datagrams, sent.Streams, sent.Packets, sent.Requests)
+	}
+	return nil
+}
+
+// foreign is a sound file of a cluster with other nodes and another budget.
+const foreign = "cluster: {name: elsewhere}\nnodes:\n  - {name: oslo, weight: 10}\n  - {name: lima, weight: 20}\n" +
+	"budgets:\n  - name: other\n    limit: 500/s\n    classes:\n      - {name: a, reserve: 50%}\n      - {name: b, reserve: 50%}\n"
+
+func (d *deed) foreignFile(ctx context.Context) error {
+	ask, err := d.asked()
+	if err != nil {
+		return err
+	}
+	_, err = d.cluster.Client(ask).Change(ctx, api.ChangeRequest{Name: "foreign.yaml", File: foreign})
+	return d.verdict(ask, scenario.ForeignFile, err)
 }
 
 // broken is a file whose parts each have a fault.
