@@ -31,7 +31,7 @@ func planned(t *testing.T, s *scenario.Scenario) *judge {
 		r.Classes, r.Reserve = append(r.Classes, c.Name), append(r.Reserve, int64(c.Reserve))
 	}
 	j := &judge{s: story, r: r}
-	alloc, err := allocator.New(j.spec())
+	alloc, err := allocator.New(j.spec(story.Limit()))
 	if err != nil {
 		t.Fatal(err)
 	}

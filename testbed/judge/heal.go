@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"subak/allocator"
 	"subak/testbed/evidence"
 	"subak/testbed/scenario"
 )
@@ -119,24 +120,44 @@ func (j *judge) agreed(k int) bool {
 	return first != ""
 }
 
-// useful is the part of what could be used that is: capacity at a node beyond
-// its demand is no use to anybody while another lacks it.
+// useful is the part of what could be used that is: what each node's clients want
+// of its target by the ideal view, that of all nodes that are up at one instant.
+// Capacity beyond a node's demand (headroom, insurance) does not count.
 func (j *judge) useful(k int) float64 {
-	used, demand := 0.0, 0.0
-	for i := range j.r.Nodes {
+	n := len(j.r.Nodes)
+	alloc, err := allocator.New(j.spec(j.limit(k)))
+	if err != nil {
+		return 0
+	}
+	demand, target := make([]allocator.Rate, n*len(j.r.Classes)), make([]allocator.Rate, n*len(j.r.Classes))
+	ceilings := make([]allocator.Rate, n)
+	for i := range n {
 		if !j.up(i, k) {
 			continue
 		}
-		d := 0.0
-		for _, class := range j.r.Series[i].Demand {
-			d += at(class, k)
+		ceilings[i] = alloc.NodeBase(i)
+		for c, d := range j.r.Series[i].Demand {
+			demand[c*n+i] = micro(at(d, k))
 		}
-		used += min(d, at(j.r.Series[i].Share, k))
-		demand += d
 	}
-	could := min(demand, j.limit(k))
+	if alloc.SetCeilings(ceilings) != nil || alloc.Allocate(target, demand) != nil {
+		return 0
+	}
+	var used, could allocator.Rate
+	for i := range n {
+		var want, asked allocator.Rate
+		for c := range j.r.Classes {
+			want, asked = want+target[c*n+i], asked+demand[c*n+i]
+		}
+		want = min(want, asked)
+		used, could = used+min(want, micro(at(j.r.Series[i].Share, k))), could+want
+	}
 	if could == 0 {
 		return 1
 	}
-	return used / could
+	return float64(used) / float64(could)
+}
+
+func micro(perSecond float64) allocator.Rate {
+	return allocator.Rate(max(0, perSecond) * float64(allocator.Unit))
 }

@@ -62,6 +62,12 @@ func TestServiceIsCountedWhereNodesAreUp(t *testing.T) {
 		{"nothing offered", served, func(r *evidence.Run) { fill(r.Series[ams].Offered[1], 0, 20, 0) }, "uncleared at ams served", false, noBiteWords},
 		{"nothing idle", idle, nil, "left unused", true, "0.0 %"},
 		{"something idle", idle, func(r *evidence.Run) { fill(r.Series[iad].Admitted[1], 6, 14, 88) }, "left unused", false, "2.2 %"},
+		{"but for the insurance of a tenth of confirmed", idle, func(r *evidence.Run) {
+			for i := range r.Series {
+				fill(r.Series[i].Offered[0], 0, 20, uint32(r.Weights[i]))
+				fill(r.Series[i].Admitted[1], 6, 14, uint32(r.Weights[i]*89/100))
+			}
+		}, "left unused", true, "1.9 %"},
 		{"nothing to idle", idle, func(r *evidence.Run) { fill(r.Series[iad].Offered[1], 0, 20, 10) }, "left unused", false, noBiteWords},
 		{"few errors", errs, func(r *evidence.Run) { r.Series[gru].Errors[1][80] = 5 }, "fail", true, "5 of"},
 		{"too many errors", errs, func(r *evidence.Run) { r.Series[gru].Errors[1][80] = 6 }, "fail", false, "6 of 70,000, most at gru"},

@@ -51,15 +51,23 @@ func (j *judge) service(nodes []string, class string, w span) (offered, admitted
 	return offered, admitted
 }
 
-// idle judges how much of the limit was left unused in seconds that asked for it.
+// idle judges how much of the limit was left unused in seconds that asked for it,
+// beyond the insurance: room that the first class's clients would find at once is
+// kept on purpose.
 func (j *judge) idle(c *scenario.Claim) evidence.Verdict {
 	claim := "of the limit left unused" + during(c.Phase) + " while more was asked for"
 	limit := "at most " + part(c.Most)
+	insured := fraction(j.s.Budget.Insurance)
+	if insured > 0 {
+		limit += ", and the insurance"
+	}
 	w, second := j.phase(c.Phase), max(1, int(time.Second/j.r.Bin))
 	could, used := 0.0, 0.0
 	for b := w.from; b+second <= w.to; b += second {
 		offered, admitted := j.service(nil, "", span{b, b + second})
+		first, _ := j.service(nil, j.r.Classes[0], span{b, b + second})
 		if most := j.limit(b) * (time.Duration(second) * j.r.Bin).Seconds(); offered >= most {
+			most -= min(most, insured*first)
 			could, used = could+most, used+min(admitted, most)
 		}
 	}

@@ -43,7 +43,7 @@ func (j *judge) simulate(classes []int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	alloc, err := allocator.New(j.spec())
+	alloc, err := allocator.New(j.spec(float64(j.r.Limit)))
 	if err != nil {
 		return 0, err
 	}
@@ -69,17 +69,18 @@ func (j *judge) simulate(classes []int) (float64, error) {
 	return served / asked, nil
 }
 
-// spec is the budget as the nodes have it: configuration's defaults.
-func (j *judge) spec() allocator.Spec {
+// spec is the budget as the nodes have it, at a limit in requests/s: but for what a
+// scenario says, the configuration's defaults. Nodes that join later count.
+func (j *judge) spec(limit float64) allocator.Spec {
 	spec := allocator.Spec{
-		Budget: allocator.Rate(j.r.Limit) * allocator.Unit, Weights: j.r.Weights,
+		Budget: micro(limit), Weights: j.r.Weights,
 		InsurancePPM: allocator.PPM(j.s.Budget.Insurance),
 	}
 	left := spec.Budget
 	for k, ppm := range j.r.Reserve {
 		class := allocator.ClassSpec{
 			Name: j.r.Classes[k], Lend: allocator.Whole, Borrow: allocator.Unlimited, Protect: allocator.Whole,
-			Reservation: spec.Budget / allocator.Rate(allocator.Whole) * allocator.Rate(ppm),
+			Reservation: spec.Budget / allocator.Unit * allocator.Rate(ppm),
 		}
 		if k > 0 {
 			class.Rule = allocator.MaxMin
