@@ -71,7 +71,7 @@ container() {
 
 containers() {
     local list name
-    list=$(nodes "$1")
+    list=$(nodes "$1") || return
     for name in $list; do
         container "$name"
     done
@@ -197,7 +197,8 @@ partition)
     ;;
 oneway)
     [[ $# -eq 2 ]] || die "oneway takes FROM and TO"
-    drop "$2" "ip saddr $(address "$1")"
+    from=$(address "$1")
+    drop "$2" "ip saddr $from"
     ;;
 loss)
     [[ $# -ge 1 ]] || die "loss takes a percentage"

@@ -73,6 +73,9 @@ if [[ $# -lt 2 ]]; then
     sed -n '2,3s/^# //p' "$0" >&2
     exit 2
 fi
+if ! unshare --net --mount --pid --cgroup --ipc --fork true; then
+    exit 75
+fi
 parent=subak-engine-$$
 status=0
 unshare --net --mount --pid --cgroup --ipc --fork --kill-child "$0" --inside "/$parent" "$@" || status=$?

@@ -59,14 +59,13 @@ type rules struct {
 	} `yaml:"groups"`
 }
 
-// variables of the dashboard, as it begins: everything.
-var variables = strings.NewReplacer("$budget", ".*", "$pop", ".*", "$__rate_interval", "10s")
-
+// panelQueries are those of a dashboard, with its variables as it begins: all.
 func panelQueries(text []byte) (all []query, err error) {
 	var d dashboard
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
+	variables := strings.NewReplacer("$budget", ".*", "$pop", ".*", "$__rate_interval", "10s")
 	for _, p := range d.Panels {
 		for _, t := range p.Targets {
 			expr := variables.Replace(t.Expr)
@@ -92,13 +91,10 @@ func alertQueries(text []byte) (all []query, err error) {
 	return all, nil
 }
 
-var (
-	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-	metricName = regexp.MustCompile(`\b(?:budget|traffic|process|go)_[a-z0-9_]+`)
-)
-
 // metrics are the names of the metrics that the queries ask for, sorted.
 func metrics(queries []query) (names []string) {
+	quotedText := regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	metricName := regexp.MustCompile(`\b(?:budget|traffic|process|go)_[a-z0-9_]+`)
 	for _, q := range queries {
 		names = append(names, metricName.FindAllString(quotedText.ReplaceAllString(q.expr, `""`), -1)...)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -53,7 +54,7 @@ func (l *loading) run(ctx context.Context, s *scene) error {
 		totals.end(g)
 		fmt.Fprintln(os.Stdout, summary(g.Report()))
 	}
-	if err := context.Cause(ctx); err != nil && ctx.Err() != err {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

@@ -7,17 +7,21 @@ import (
 	"subak/testbed/load"
 )
 
-// share of a cycle that each phase takes, and what it offers beyond the calm, as
-// fractions of the limit: a flood of the lowest class at the first node, a flash
-// crowd of the highest at the last one.
-var phases = [...]struct {
+// phase is a part of a cycle, and what it offers beyond the calm, as fractions of
+// the limit: a flood of the lowest class at the first node, a flash crowd of the
+// highest at the last one.
+type phase struct {
 	name         string
 	part         float64
 	flood, crowd float64
-}{
-	{"calm", 0.2, 0, 0},
-	{"flood", 0.4, 1.5, 0},
-	{"crowd", 0.4, 1.5, 0.5},
+}
+
+func phases() []phase {
+	return []phase{
+		{"calm", 0.2, 0, 0},
+		{"flood", 0.4, 1.5, 0},
+		{"crowd", 0.4, 1.5, 0.5},
+	}
 }
 
 // Calm is offered all the time, spread over the nodes by weight.
@@ -31,7 +35,7 @@ const (
 // class*nodes + node. The classes in between offer nothing.
 func plan(s *scene, seed uint64, cycle time.Duration) load.Config {
 	cfg := load.Config{Seed: seed, Bin: time.Second}
-	for _, p := range phases {
+	for _, p := range phases() {
 		length := time.Duration(p.part * float64(cycle)).Round(time.Millisecond)
 		cfg.Phases = append(cfg.Phases, load.Phase{Name: p.name, Length: length})
 	}
@@ -48,7 +52,7 @@ func plan(s *scene, seed uint64, cycle time.Duration) load.Config {
 				Clients: 1 << 22,
 				Conns:   conns,
 			}
-			for _, p := range phases {
+			for _, p := range phases() {
 				fraction := 0.0
 				part := float64(n.Weight) / float64(weights)
 				switch k {

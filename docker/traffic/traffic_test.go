@@ -68,7 +68,7 @@ func TestTheFloodIsOneAndAHalfTimesTheLimitAtTheFirstNodeOnly(t *testing.T) {
 		for _, st := range cfg.Streams {
 			total += st.Rates[p]
 		}
-		want := (calmHigh + calmLow + phases[p].flood + phases[p].crowd) * float64(s.limit)
+		want := (calmHigh + calmLow + phases()[p].flood + phases()[p].crowd) * float64(s.limit)
 		if math.Abs(total-want) > 1e-6 {
 			t.Errorf("phase %s offers %g/s, want %g/s", phase.Name, total, want)
 		}
