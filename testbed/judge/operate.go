@@ -147,10 +147,7 @@ func (j *judge) reuse(c *scenario.Claim) []evidence.Verdict {
 	if held-base < flowLeast*limit {
 		return one(noBite(not, "", "%s had borrowed less than %s of the limit", j.list(b.Nodes), percent(flowLeast)))
 	}
-	most := 0.0
-	for m := first.from; m < first.to; m++ {
-		most = max(most, j.others(dead, m))
-	}
+	most := j.fullestShares(dead, first)
 	allowed := limit - held
 	early := evidence.Verdict{
 		Claim: not, Measured: "others at most " + rate(most), Kept: most <= allowed+reuseSlack*limit,
@@ -166,6 +163,25 @@ func (j *judge) reuse(c *scenario.Claim) []evidence.Verdict {
 		}
 	}
 	return []evidence.Verdict{early, late}
+}
+
+// sampled is over how long shares of several nodes are averaged: they are not
+// asked at one instant, and while capacity moves it is seen at two of them, or at
+// none.
+const sampled = time.Second
+
+// fullestShares is the highest sum of shares of all nodes but some, as a mean over
+// the time of sampling.
+func (j *judge) fullestShares(but map[int]bool, w span) (most float64) {
+	n := max(1, int(sampled/j.r.Bin))
+	for b := w.from; b+n <= w.to; b++ {
+		sum := 0.0
+		for k := b; k < b+n; k++ {
+			sum += j.others(but, k)
+		}
+		most = max(most, sum/float64(n))
+	}
+	return most
 }
 
 // others sums the shares of all nodes but some.
