@@ -83,15 +83,17 @@ const BudgetName = "origin"
 func (c *Config) budgets(now content) string {
 	var b strings.Builder
 	b.WriteString("budgets:\n")
+	var classes []string
+	for j, class := range c.Classes {
+		classes = append(classes, fmt.Sprintf("{name: %s, reserve: %s}", class.Name, percent(now.reserve[j])))
+	}
 	for k := range 1 + c.Extra {
 		name := BudgetName
 		if k > 0 {
 			name = fmt.Sprintf("idle-%03d", k)
 		}
-		fmt.Fprintf(&b, "  - name: %s\n    limit: %d/s\n    burst: %s\n    insurance: %s\n    classes:\n", name, now.limit, c.Burst, percent(c.Insurance))
-		for j, class := range c.Classes {
-			fmt.Fprintf(&b, "      - {name: %s, reserve: %s}\n", class.Name, percent(now.reserve[j]))
-		}
+		fmt.Fprintf(&b, "  - name: %s\n    limit: %d/s\n    burst: %s\n    insurance: %s\n", name, now.limit, c.Burst, percent(c.Insurance))
+		fmt.Fprintf(&b, "    classes: [%s]\n", strings.Join(classes, ", "))
 	}
 	return b.String()
 }

@@ -22,13 +22,13 @@ func parse(t *testing.T, c *Cluster, i int) *config.Config {
 
 func TestEveryNodeGetsAValidFileThatSaysWhatWasAskedFor(t *testing.T) {
 	in := testConfig(t, 4)
-	in.Extra, in.Nodes[2].Advertise = 3, "n2.example:1234"
+	in.Extra, in.Nodes[2].Advertise = 99, "n2.example:1234"
 	in.Classes = []Class{{"a", 333_333}, {"b", 333_333}, {"c", 333_334}}
 	c := newCluster(t, in)
 	for i := range in.Nodes {
 		f := parse(t, c, i)
 		if f.Node.Name != in.Nodes[i].Name || f.Gossip.Seeds[2] != "n2.example:1234" || len(f.Gossip.Seeds) != 3 || len(f.Gossip.Keys) != 1 ||
-			len(f.Budgets) != 4 || f.Budgets[3].Name != "idle-003" || f.Admin.Listen.String() != "unix:"+in.Dir+"/"+in.Nodes[i].Name+".sock" {
+			len(f.Budgets) != 100 || f.Budgets[99].Name != "idle-099" || f.Admin.Listen.String() != "unix:"+in.Dir+"/"+in.Nodes[i].Name+".sock" {
 			t.Errorf("node %d: %+v", i, f)
 		}
 		if got := f.Specs()[0]; int64(got.Budget) != 1000e6 || int64(got.Classes[2].Reservation) != 333_334_000 || got.InsurancePPM != 100_000 {
