@@ -71,8 +71,8 @@ func (j *judge) base(i, b int) float64 {
 	return j.limit(b) * float64(j.r.Weights[i]) / float64(sum)
 }
 
-// lent is how much a set of nodes holds beyond its bases in a bin (negative: has
-// lent to others), as part of the limit.
+// flow is how much a set of nodes holds beyond its bases in a bin, as part of the
+// limit; negative where it has lent to others.
 func (j *judge) flow(nodes []int, b int) float64 {
 	sum := 0.0
 	for _, i := range nodes {

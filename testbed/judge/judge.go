@@ -220,7 +220,7 @@ func (j *judge) classes(name string) (all []int) {
 // up reports whether a node answered in a bin.
 func (j *judge) up(i, b int) bool { return at(j.r.Series[i].Up, b) == 1 }
 
-// anyUp counts the nodes that are up in a bin.
+// countUp counts the nodes that are up in a bin.
 func (j *judge) countUp(b int) (n int) {
 	for i := range j.r.Nodes {
 		if j.up(i, b) {

@@ -9,7 +9,7 @@ import (
 	"subak/internal/config"
 )
 
-// percent writes a fraction, to a tenth below ten and above ninety percent.
+// percent writes a fraction, to a tenth of a percent.
 func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 
 // part writes a percentage of the file.
