@@ -73,6 +73,11 @@ func (b *builder) build(ctx context.Context, c choice, all []scenario.Scenario) 
 			}
 		}
 	}
+	if len(contentions(all)) > 0 {
+		if said, err := b.command(ctx, b.root, "go", "build", "-trimpath", "-o", b.simulator(), "./chaos/contention").CombinedOutput(); err != nil {
+			return fmt.Errorf("build the simulator: %w\n%s", err, bytes.TrimSpace(said))
+		}
+	}
 	for commit, path := range bins.Older {
 		if err := b.older(ctx, commit, path); err != nil {
 			return err

@@ -51,7 +51,7 @@ func (o *options) conclude(out io.Writer, all []evidence.Outcome) error {
 	if err := report.Table(out, all); err != nil {
 		return err
 	}
-	about, err := about(all, "testbed run "+strings.Join(os.Args[min(2, len(os.Args)):], " "))
+	about, err := about(o.out, all, "testbed run "+strings.Join(os.Args[min(2, len(os.Args)):], " "))
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,13 @@ func write(path string, f func(io.Writer) error) (err error) {
 }
 
 // about says what the outcomes are about.
-func about(all []evidence.Outcome, command string) (report.About, error) {
+func about(dir string, all []evidence.Outcome, command string) (report.About, error) {
 	a := report.About{Machine: machine(), Command: command, Date: time.Now()}
+	simulated, err := simulations(dir)
+	if err != nil {
+		return a, err
+	}
+	a.Comparisons = report.Compare(all, simulated)
 	if len(all) > 0 {
 		a.Version, a.Date = all[0].Run.Version, all[0].Run.Started
 	}
@@ -109,7 +114,7 @@ func reportCommand(out io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			about, err := about(all, "testbed report")
+			about, err := about(args[0], all, "testbed report")
 			if err != nil {
 				return err
 			}

@@ -78,6 +78,9 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	}
 	started := time.Now()
 	outcomes, err := o.playAll(ctx, out, picked, b.names(picked))
+	if err == nil {
+		err = o.simulate(ctx, out, b, picked)
+	}
 	if len(outcomes) > 0 {
 		err = errors.Join(err, o.conclude(out, outcomes))
 	}

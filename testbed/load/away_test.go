@@ -103,6 +103,49 @@ func TestAFailureOfATargetThatIsAwayIsNoError(t *testing.T) {
 	})
 }
 
+func TestConnectionsToAFormerLifeAreNotUsedAgain(t *testing.T) {
+	var handlers [2]*httptest.Server
+	for i := range handlers {
+		handlers[i] = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		defer handlers[i].Close()
+	}
+	var life atomic.Int64
+	served := make(chan struct{}, 1000)
+	g, err := New(Config{
+		Phases: []Phase{{"before", 300 * time.Millisecond}, {"down", 300 * time.Millisecond}, {"after", 300 * time.Millisecond}},
+		Streams: []Stream{{
+			Name: "s", URL: "http://x/", Rates: []float64{50, 0, 50}, Arrivals: Uniform, Conns: 3,
+			Dial: func(ctx context.Context, n, _ string) (net.Conn, error) {
+				served <- struct{}{}
+				return (&net.Dialer{}).DialContext(ctx, n, handlers[life.Load()].Listener.Addr().String())
+			},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-g.Started()
+		<-served
+		timer := time.NewTimer(time.Until(g.Start().Add(400 * time.Millisecond))) // nothing is offered then
+		<-timer.C
+		g.Away(0, true)
+		life.Store(1)
+		handlers[0].CloseClientConnections()
+		g.Away(0, false)
+	}()
+	if err := g.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := g.Report()
+	checkSum(t, r)
+	for i, c := range r.Streams[0].Cells {
+		if c.Failed() > 0 || c.Admitted != c.Offered {
+			t.Errorf("phase %d: %+v, want everything answered", i, c)
+		}
+	}
+}
+
 func TestATraceOfManyRatesGivesItsArrivalsInAFewPhases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rates := rapid.SliceOfN(rapid.Float64Range(0, 200), 1, 300).Draw(t, "rates")

@@ -158,6 +158,7 @@ type stream struct {
 	queue chan arrival
 	start time.Time // set before the workers start
 	away  atomic.Bool
+	lives atomic.Int64 // how often the target went away: older connections are dead
 
 	mu  sync.Mutex // guards sum
 	sum tally
@@ -228,7 +229,12 @@ func (g *Generator) Start() time.Time { return g.start }
 // arrivals are not sent, and requests that fail, also those under way when it
 // began, count as away rather than as errors. So say it before the target is
 // killed, and take it back once it listens again.
-func (g *Generator) Away(stream int, away bool) { g.streams[stream].away.Store(away) }
+func (g *Generator) Away(stream int, away bool) {
+	s := g.streams[stream]
+	if s.away.Swap(away) != away && away {
+		s.lives.Add(1)
+	}
+}
 
 // Report says what has happened so far, stream by stream.
 func (g *Generator) Report() Report {
@@ -294,12 +300,16 @@ func (s *stream) work(ctx context.Context, c *conn) {
 	stop := context.AfterFunc(ctx, c.abort)
 	defer stop()
 	defer c.drop()
+	life := int64(0)
 	for a := range s.queue {
+		if now := s.lives.Load(); now != life {
+			c.drop()
+			life = now
+		}
 		if s.away.Load() {
 			s.mu.Lock()
 			s.sum.notSent(a)
 			s.mu.Unlock()
-			c.drop()
 			continue
 		}
 		late := time.Since(s.start)-a.at > s.cfg.Late
