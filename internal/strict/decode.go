@@ -121,7 +121,8 @@ func tooMuch(data []byte) (line int, why string) {
 func tooBig(tokens token.Tokens) (at *token.Token, why string) {
 	var open [maxNesting + 2]int // keys so far of the mapping at each depth of brackets
 	var blocks keyCounter
-	flow, line, opened := 0, 0, 0
+	var columns columnStack
+	flow, line, opened, deep := 0, 0, 0, 0
 	for i, t := range tokens {
 		if t.Position.Line != line {
 			line, opened = t.Position.Line, 0
@@ -138,22 +139,41 @@ func tooBig(tokens token.Tokens) (at *token.Token, why string) {
 		case token.SequenceEntryType, token.TagType, token.AnchorType:
 			opened++
 			blocks.outer(t.Position.Column)
+			deep = columns.depth(t.Position.Column)
 		case token.MappingValueType:
 			if flow > 0 {
 				open[flow]++
 				keys = open[flow]
 			} else {
-				keys = blocks.key(tokens[max(0, i-1)].Position.Column)
+				column := tokens[max(0, i-1)].Position.Column
+				keys = blocks.key(column)
+				deep = columns.depth(column)
 			}
 		}
 		switch {
-		case flow > maxNesting || opened > maxNesting || t.Position.IndentLevel > maxNesting:
+		case flow > maxNesting || opened > maxNesting || deep > maxNesting:
 			return t, "nested too deeply"
 		case keys > MaxFields:
 			return t, fmt.Sprintf("more than %d fields in one place", MaxFields)
 		}
 	}
 	return nil, ""
+}
+
+// columnStack holds the columns at which the blocks around a token begin. (The
+// scanner's own level of indentation grows with every return over two levels.)
+type columnStack []int
+
+// depth enters the block that begins at column, leaving those right of it, and
+// returns how deep it is nested.
+func (s *columnStack) depth(column int) int {
+	for len(*s) > 0 && (*s)[len(*s)-1] > column {
+		*s = (*s)[:len(*s)-1]
+	}
+	if len(*s) == 0 || (*s)[len(*s)-1] < column {
+		*s = append(*s, column)
+	}
+	return len(*s)
 }
 
 // keyCounter counts the keys of block mappings, told apart by their columns.

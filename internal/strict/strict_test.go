@@ -51,3 +51,34 @@ func TestAnEmptyFileSaysWhereToStart(t *testing.T) {
 		t.Errorf("got %v", fs)
 	}
 }
+
+// A thousand budgets with a list of classes each return over two levels a
+// thousand times, and are no deeper for it; what is written one in another is.
+func TestNestingIsDepthNotLength(t *testing.T) {
+	type class struct {
+		Name string `yaml:"name"`
+	}
+	type budget struct {
+		Name    string  `yaml:"name"`
+		Classes []class `yaml:"classes"`
+	}
+	var file struct {
+		Budgets []budget `yaml:"budgets"`
+	}
+	r := New("x.yaml", "write it")
+	r.Decode("x.yaml", []byte("budgets:\n"+strings.Repeat("  - name: a\n    classes:\n      - name: b\n      - name: c\n", 1000)), &file)
+	if !r.OK() || len(file.Budgets) != 1000 {
+		t.Errorf("%d budgets, faults %v", len(file.Budgets), r.Faults())
+	}
+	for unit, lines := range map[string]string{"keys": "a:\n", "dashes": "-\n"} {
+		var text strings.Builder
+		for i := range 100 {
+			text.WriteString(strings.Repeat(" ", i) + lines)
+		}
+		r := New("x.yaml", "write it")
+		r.Decode("x.yaml", []byte(text.String()), &file)
+		if fs := r.Faults(); len(fs) != 1 || !strings.Contains(fs[0].Error(), "x.yaml:33: nested too deeply") {
+			t.Errorf("%s one in another: got %v", unit, fs)
+		}
+	}
+}
