@@ -68,6 +68,12 @@ func TestServiceIsCountedWhereNodesAreUp(t *testing.T) {
 				fill(r.Series[i].Admitted[1], 6, 14, uint32(r.Weights[i]*89/100))
 			}
 		}, "left unused", true, "1.7 %"},
+		{"a limit that is cut", idle, func(r *evidence.Run) {
+			r.Limits = []evidence.Limit{{At: s(10.25), In: s(10.5), Limit: 1600}}
+			for i := range r.Series {
+				fill(r.Series[i].Admitted[1], 10.3, 14, uint32(r.Weights[i]/2))
+			}
+		}, "left unused", true, "0.4 %"},
 		{"nothing to idle", idle, func(r *evidence.Run) { fill(r.Series[iad].Offered[1], 0, 20, 10) }, "left unused", false, noBiteWords},
 		{"few errors", errs, func(r *evidence.Run) { r.Series[gru].Errors[1][80] = 5 }, "fail", true, "5 of"},
 		{"too many errors", errs, func(r *evidence.Run) { r.Series[gru].Errors[1][80] = 6 }, "fail", false, "6 of 70,000, most at gru"},

@@ -66,8 +66,12 @@ func (j *judge) idle(c *scenario.Claim) evidence.Verdict {
 	for b := w.from; b+second <= w.to; b += second {
 		offered, admitted := j.service(nil, "", span{b, b + second})
 		first, _ := j.service(nil, j.r.Classes[0], span{b, b + second})
-		if most := j.limit(b) * (time.Duration(second) * j.r.Bin).Seconds(); offered >= most {
-			most -= min(most, insured*first)
+		most := 0.0
+		for k := b; k < b+second; k++ {
+			most += j.limit(k) * j.r.Bin.Seconds()
+		}
+		if offered >= most {
+			most -= min(insured*first, max(0, most-first)) // served after all demand of its class
 			could, used = could+most, used+min(admitted, most)
 		}
 	}
