@@ -53,7 +53,7 @@ func TestAnAnswerIsOfTheInstantItNamesUnlessThatCannotBe(t *testing.T) {
 	answer := func(at time.Time) *api.Status {
 		return &api.Status{
 			Time: at, Ready: true, Epoch: api.Epoch{Version: 4, Active: true},
-			Members: []api.Member{{Name: "a", Self: true, Digest: "d"}, {Name: "b", Live: true}, {Name: "c"}},
+			Members: []api.Member{{Name: "a", Self: true, Digest: "d"}, {Name: "b", Live: true}, {Name: "c"}, {Name: "d", Live: true, Gossip: "left"}},
 			Budgets: []api.Budget{{Name: "idle-001", Share: 99}, {Name: BudgetName, Share: 10, Target: 11, Classes: []api.Class{{Demand: 5}, {Demand: 6}}}},
 		}
 	}

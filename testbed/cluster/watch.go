@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"subak/gossip"
 	"subak/internal/api"
 )
 
@@ -30,7 +31,7 @@ type Point struct {
 	Share  float64 // requests/s, of the main budget, as is what follows
 	Target float64
 	Demand []float64 // by class
-	Live   int       // members it counts as live, itself included
+	Live   int       // members it counts as live and that do not leave, itself included
 	Digest string    // of its view
 	Epoch  uint64    // version active there
 }
@@ -145,7 +146,9 @@ func (n *node) take(s *api.Status, got time.Time) {
 		p.At = got // its wall clock was set, or it is stuck
 	}
 	for _, m := range s.Members {
-		if m.Live || m.Self {
+		// One that has said that it leaves is not counted, though its last rows are
+		// fresh for as long as a lease.
+		if m.Self || m.Live && m.Gossip != gossip.Left.String() {
 			p.Live++
 		}
 		if m.Self {
