@@ -64,10 +64,16 @@ func TestServiceIsCountedWhereNodesAreUp(t *testing.T) {
 		{"something idle", idle, func(r *evidence.Run) { fill(r.Series[iad].Admitted[1], 6, 14, 88) }, "left unused", false, "2.2 %"},
 		{"but for the insurance of a tenth of confirmed", idle, func(r *evidence.Run) {
 			for i := range r.Series {
-				fill(r.Series[i].Offered[0], 0, 20, uint32(r.Weights[i]))
-				fill(r.Series[i].Admitted[1], 6, 14, uint32(r.Weights[i]*89/100))
+				fill(r.Series[i].Offered[0], 0, 20, uint32(r.Weights[i]/2))
+				fill(r.Series[i].Admitted[1], 6, 14, uint32(r.Weights[i]*94/100))
 			}
 		}, "left unused", true, "1.7 %"},
+		{"which comes after all demand of confirmed", idle, func(r *evidence.Run) {
+			for i := range r.Series {
+				fill(r.Series[i].Offered[0], 0, 20, uint32(r.Weights[i]))
+				fill(r.Series[i].Admitted[1], 6, 14, uint32(r.Weights[i]*94/100))
+			}
+		}, "left unused", false, "6.6 %"},
 		{"a limit that is cut", idle, func(r *evidence.Run) {
 			r.Limits = []evidence.Limit{{At: s(10.25), In: s(10.5), Limit: 1600}}
 			for i := range r.Series {
