@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"subak/testbed/evidence"
+	"subak/testbed/judge"
 	"subak/testbed/report"
+	"subak/testbed/scenario"
 )
 
 // verdict is the last line, and whether every claim was kept.
@@ -107,10 +110,16 @@ func machine() string {
 }
 
 func reportCommand(out io.Writer) *cobra.Command {
-	return &cobra.Command{
+	var again bool
+	cmd := &cobra.Command{
 		Use: "report DIR", Short: "Write the report of stored outcomes again", Args: cobra.ExactArgs(1),
+		Long: `Write the report of stored outcomes again, with the verdicts of then or, by --judge,
+with those of the claims as they are now.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := restore(args[0])
+			if err == nil && again {
+				err = rejudge(args[0], all)
+			}
 			if err != nil {
 				return err
 			}
@@ -129,4 +138,27 @@ func reportCommand(out io.Writer) *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&again, "judge", false, "judge the stored runs again, and store that")
+	return cmd
+}
+
+// rejudge judges the runs of outcomes by the claims as they are now. One whose
+// scenario is gone, or that did not go through, stays as it is.
+func rejudge(dir string, outcomes []evidence.Outcome) error {
+	all, err := scenario.Files()
+	if err != nil {
+		return err
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		k := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == o.Run.Scenario })
+		if k < 0 || slices.ContainsFunc(o.Verdicts, func(v evidence.Verdict) bool { return v.Claim == wentThrough }) {
+			continue
+		}
+		o.Verdicts = judge.Judge(&all[k], &o.Run)
+		if err := store(dir, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }

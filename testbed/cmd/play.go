@@ -26,6 +26,9 @@ const (
 	versionVariable = "SUBAK_TESTBED_VERSION"
 )
 
+// wentThrough is the claim that a run without an outcome breaks.
+const wentThrough = "the run goes through"
+
 // options are those of testbed run.
 type options struct {
 	choice
@@ -159,7 +162,7 @@ func (o *options) playOne(ctx context.Context, s *screen, sc *scenario.Scenario,
 		if r.Scenario == "" {
 			r.Scenario, r.Title, r.Variant, r.Started = sc.Name, sc.Title, v, time.Now()
 		}
-		verdicts = append(verdicts, evidence.Verdict{Claim: "the run goes through", Measured: err.Error(), Bound: "no failure"})
+		verdicts = append(verdicts, evidence.Verdict{Claim: wentThrough, Measured: err.Error(), Bound: "no failure"})
 	}
 	return evidence.Outcome{Run: r, Verdicts: verdicts}
 }
