@@ -105,6 +105,22 @@ func TestLostMembersFindEachOtherWithoutSeeds(t *testing.T) {
 	})
 }
 
+// A seed that is down costs a start no pause.
+func TestAStartTriesSeedAfterSeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 21)
+		c.startAll(5)
+		c.within(15*time.Second, "all see all", c.see(4))
+		c.kill(0)
+		c.kill(1) // two of the three seeds
+		for i := 5; i < 10; i++ {
+			n := c.start(i, nil)
+			c.within(firstDelayMax+100*time.Millisecond, "joined by the one seed that is up", func() bool { return n.Joined().State == Joined })
+		}
+		c.stop()
+	})
+}
+
 func TestNeverJoinedIsNotLostPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4)

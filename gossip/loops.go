@@ -71,6 +71,9 @@ func (g *Gossip) rejoinLoop() {
 	}
 }
 
+// rejoinSeed contacts one random seed. A node that is in no cluster goes on to the
+// next at once when one does not answer: a seed that is down must not hold up a
+// start by the pause between tries.
 func (g *Gossip) rejoinSeed() {
 	for _, i := range g.shuffled(len(g.cfg.Seeds)) {
 		seed := g.cfg.Seeds[i]
@@ -83,8 +86,9 @@ func (g *Gossip) rejoinSeed() {
 		if len(addrs) == 0 {
 			continue // ourselves
 		}
-		g.contact(seed, addrs)
-		return
+		if g.contact(seed, addrs) || g.Joined().State == Joined {
+			return
+		}
 	}
 }
 
@@ -117,17 +121,18 @@ func (g *Gossip) rejoinLost() {
 	g.contact(names[i], addrs[i:i+1])
 }
 
-// contact does a push/pull with the given addresses.
-func (g *Gossip) contact(who string, addrs []string) {
+// contact does a push/pull with the given addresses and says whether it worked.
+func (g *Gossip) contact(who string, addrs []string) bool {
 	_, err := g.ml.Load().Join(addrs)
 	if err == nil {
 		g.metrics.rejoins.WithLabelValues(resultOK).Inc()
-		return
+		return true
 	}
 	g.metrics.rejoins.WithLabelValues(resultFailed).Inc()
 	if g.ctx.Err() == nil {
 		g.logRejoin(who, err)
 	}
+	return false
 }
 
 func (g *Gossip) logRejoin(who string, err error) {
