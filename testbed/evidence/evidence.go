@@ -153,11 +153,8 @@ type Series struct {
 	Admitted [][]uint32 `json:"admitted"` // [class][bin]
 	Refused  [][]uint32 `json:"refused"`  // [class][bin]
 	Errors   [][]uint32 `json:"errors"`   // [class][bin]
-	Live     []int      `json:"live"`     // members this node counts as live, itself included
-	// Left are members that, as this node has heard, said that they leave; their
-	// rows may be fresh for a while yet. Empty where it was not sampled.
-	Left   []int    `json:"left,omitempty"`
-	Digest []string `json:"digest"` // of its view; "" while down
+	Live     []int      `json:"live"`     // members this node counts as live and that do not leave, itself included
+	Digest   []string   `json:"digest"`   // of its view; "" while down
 	Epoch  []uint64 `json:"epoch"`  // version active there
 	// GossipSent and GossipReceived are bytes since the process started.
 	GossipSent     []int64 `json:"gossip_sent_bytes"`

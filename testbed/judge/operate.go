@@ -89,12 +89,11 @@ func (j *judge) leaveSeen(c *scenario.Claim) evidence.Verdict {
 	var all []gap
 	for _, e := range j.events(c.Fault, "stop") {
 		g := gap{node: e.Node, never: true}
-		before := j.bin(e.At) - 1
-		if j.leftOf(e.Node, before, before) {
+		if j.uncounted(e.Node, j.bin(e.At)-1) {
 			return noBite("others see that a node leaves", "within "+duration(c.Within), "%s was not counted before", j.r.Nodes[e.Node])
 		}
 		for k := j.bin(e.At) + 1; k < j.bins(); k++ {
-			if j.leftOf(e.Node, before, k) {
+			if j.uncounted(e.Node, k) {
 				g.took, g.never = j.since(e.At, k), false
 				break
 			}
@@ -104,16 +103,15 @@ func (j *judge) leaveSeen(c *scenario.Claim) evidence.Verdict {
 	return j.slowest("others see that a node stopped by "+c.Fault+" leaves", all, c.Within, "nothing was stopped")
 }
 
-// leftOf reports whether every other node has heard by bin k that node n leaves, which
-// in the bin before none had, or no longer counts it as live.
-func (j *judge) leftOf(n, before, k int) bool {
+// uncounted reports whether no other node counts node n, which may be up: it has
+// left, or its rows are old.
+func (j *judge) uncounted(n, k int) bool {
 	others := j.countUp(k)
 	if j.up(n, k) {
 		others--
 	}
 	for i := range j.r.Nodes {
-		heard := at(j.r.Series[i].Left, k) > at(j.r.Series[i].Left, before)
-		if i != n && j.up(i, k) && at(j.r.Series[i].Live, k) > others && !heard {
+		if i != n && j.up(i, k) && at(j.r.Series[i].Live, k) > others {
 			return false
 		}
 	}

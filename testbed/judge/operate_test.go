@@ -60,20 +60,6 @@ func TestALeaveIsSeenAndTheProcessEnds(t *testing.T) {
 	}
 	trials(t, []trial{
 		{"seen", seen, stopped, "others see", true, "400ms"},
-		{"heard of though its rows are fresh", seen, with(func(r *evidence.Run) {
-			for i := range r.Series {
-				r.Series[i].Left = make([]int, bins)
-				fill(r.Series[i].Live, 6, 20, 5)
-				fill(r.Series[i].Left, 6.3, 20, 1)
-			}
-		}), "others see", true, "300ms"},
-		{"heard of by all but one", seen, with(func(r *evidence.Run) {
-			for i := range r.Series {
-				r.Series[i].Left = make([]int, bins)
-				fill(r.Series[i].Live, 6, 20, 5)
-				fill(r.Series[i].Left, 6.3+float64(i/sin), 20, 1)
-			}
-		}), "others see", false, "1.3s"},
 		{"seen late by one", seen, with(func(r *evidence.Run) { fill(r.Series[sin].Live, 6.4, 6.6, 5) }), "others see", false, "600ms"},
 		{"never seen", seen, with(func(r *evidence.Run) { fill(r.Series[sin].Live, 6, 20, 5) }), "others see", false, "never"},
 		{"not counted before", seen, with(func(r *evidence.Run) {
