@@ -155,7 +155,7 @@ type Series struct {
 	Errors   [][]uint32 `json:"errors"`   // [class][bin]
 	Live     []int      `json:"live"`     // members this node counts as live and that do not leave, itself included
 	Digest   []string   `json:"digest"`   // of its view; "" while down
-	Epoch  []uint64 `json:"epoch"`  // version active there
+	Epoch    []uint64   `json:"epoch"`    // version active there
 	// GossipSent and GossipReceived are bytes since the process started.
 	GossipSent     []int64 `json:"gossip_sent_bytes"`
 	GossipReceived []int64 `json:"gossip_received_bytes"`
