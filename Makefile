@@ -12,9 +12,13 @@ BENCHTIME   ?= 300ms
 # Seeds of make sim and make sim-timed.
 SEEDS       ?= 20000
 TIMEDSEEDS  ?= 200
+# Scenarios of make testbed, all when empty, and where the report goes.
+SCENARIO    ?=
+REPORTS     ?= bin/reports
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-short changes test race fuzz-smoke bench golden lint fmt sim demo-changes sim-timed sim-smoke mutants explore figures scale ci clean
+.PHONY: help setup build demo demo-short changes test race fuzz-smoke bench golden lint fmt sim demo-changes sim-timed \
+    sim-smoke mutants explore figures scale testbed testbed-ci testbed-check contention docker ci clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +77,24 @@ scale: ## bytes and reaction at 22 nodes x 1000 budgets and up to 1000 nodes: ha
 changes: build ## everything about a running cluster is changed under load: a minute
 	@$(BIN) demo --changes
 
+bin/testbed: $(shell git ls-files '*.go' '*.yaml' go.mod go.sum)
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ ./testbed/cmd
+
+testbed: bin/testbed ## real processes over an emulated WAN, as root: every scenario, or SCENARIO=name; a report
+	@bin/testbed run $(SCENARIO) --out $(REPORTS)/testbed
+
+testbed-ci: bin/testbed ## the four scenarios that CI runs
+	@bin/testbed run --ci --out $(REPORTS)/testbed-ci
+
+testbed-check: bin/testbed ## what this machine lacks for the testbed
+	@bin/testbed check
+
+contention: bin/testbed ## the eight contention scenarios on real processes beside the simulator
+	@bin/testbed run --group contention --out $(REPORTS)/contention
+
+docker: build ## five PoPs in containers: up, cut, healed, killed, judged
+	@scripts/docker-smoke.sh
+
 $(GOLANGCI): internal/tools/go.mod
 	@$(GO) build -modfile=internal/tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
@@ -82,7 +104,7 @@ lint: $(GOLANGCI) ## gofmt, vet, import direction, clocks in pure packages
 fmt: ## format the tree
 	@gofmt -w $$(git ls-files '*.go') && echo "fmt: ok"
 
-ci: setup build lint test race golden fuzz-smoke sim-smoke mutants demo-short demo-changes ## what CI runs
+ci: setup build lint test race golden fuzz-smoke sim-smoke mutants demo-short demo-changes testbed-ci docker ## what CI runs
 	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
 	@echo "ci: ok"
 
