@@ -214,11 +214,14 @@ func (e *Estimator) jump() bool {
 func (e *Estimator) unlikely(x interval, rate int64) bool {
 	want := countOf(rate, x.ns)
 	off := abs(x.units*ppm - want)
+	if off <= mulPPM(want, e.cfg.JumpPPM) {
+		return false // the cheaper of the two conditions
+	}
 	// sigma^2 = dispersion x (mean + dispersion): the latter is about one request
 	// and keeps a single one after a long silence from looking like a miracle.
 	hi, lo := bits.Mul64(uint64(e.disp), uint64(want)+uint64(e.disp))
 	sigma := int64(isqrt(hi, lo))
-	return off > 4*sigma && off > mulPPM(want, e.cfg.JumpPPM)
+	return off > 4*sigma
 }
 
 // disperse learns the variance per mean from the squared deviations, one

@@ -13,8 +13,12 @@ import (
 // words is one set; in a full set the mark that ends sooner goes. A lost mark
 // makes a retry count as new, a clash of tags (1 in 2^32) makes a new request
 // count as a retry; neither touches admission.
+//
+// The words are made by the first mark: most budgets of many refuse nothing, and
+// the table is most of what a limiter weighs.
 type retryTable struct {
-	words []atomic.Uint64 // a power of two of them
+	size  int // a power of two
+	words atomic.Pointer[[]atomic.Uint64]
 }
 
 const (
@@ -23,7 +27,20 @@ const (
 )
 
 func newRetryTable(n int) *retryTable {
-	return &retryTable{make([]atomic.Uint64, 1<<bits.Len(uint(max(n, 2)-1)))}
+	return &retryTable{size: 1 << bits.Len(uint(max(n, 2)-1))}
+}
+
+// made returns the words, which it makes if need be; of several callers at once
+// one wins.
+func (t *retryTable) made() []atomic.Uint64 {
+	if words := t.words.Load(); words != nil {
+		return *words
+	}
+	words := make([]atomic.Uint64, t.size)
+	if t.words.CompareAndSwap(nil, &words) {
+		return words
+	}
+	return *t.words.Load()
 }
 
 // mix makes one key of client and class (the finaliser of splitmix64).
@@ -34,9 +51,9 @@ func mix(client uint64, class int) uint64 {
 	return x ^ x>>31
 }
 
-func (t *retryTable) set(key uint64) (a, b *atomic.Uint64) {
-	i := key & uint64(len(t.words)-1)
-	return &t.words[i], &t.words[i^1]
+func setOf(words []atomic.Uint64, key uint64) (a, b *atomic.Uint64) {
+	i := key & uint64(len(words)-1)
+	return &words[i], &words[i^1]
 }
 
 // left returns the grains until a word's mark ends; 0 when it is over or empty.
@@ -49,7 +66,11 @@ func left(now int64, w uint64) uint32 {
 }
 
 func (t *retryTable) find(now int64, key uint64) *atomic.Uint64 {
-	a, b := t.set(key)
+	words := t.words.Load()
+	if words == nil {
+		return nil // nothing was ever marked
+	}
+	a, b := setOf(*words, key)
 	if w := a.Load(); w>>32 == key>>32 && left(now, w) > 0 {
 		return a
 	}
@@ -77,7 +98,7 @@ func (t *retryTable) mark(now int64, key uint64, after time.Duration) {
 	secs := max(1, (after+time.Second-1)/time.Second)
 	g := min(uint32(int64(secs*time.Second)/retryGrain), retryMax)
 	w := key>>32<<32 | uint64(uint32(now/retryGrain)+g)
-	a, b := t.set(key)
+	a, b := setOf(t.made(), key)
 	if left(now, a.Load()) > left(now, b.Load()) {
 		a = b
 	}

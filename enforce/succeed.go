@@ -28,7 +28,7 @@ func (l *Limiter) Succeed(now int64, cfg LimiterConfig, from []int, steps []Step
 		}
 		same = same && k == old
 	}
-	if same && l.retries != nil && n.retries != nil && len(l.retries.words) == len(n.retries.words) {
+	if same && l.retries != nil && n.retries != nil && l.retries.size == n.retries.size {
 		n.retries = l.retries // what is marked there names classes by their place
 	}
 	s := n.shape.chain(points, t, clean(t, steps, cfg.Classes))

@@ -36,24 +36,26 @@ const (
 
 // metrics are all of this package's counters. Labels take the fixed values above.
 type metrics struct {
-	received     *prometheus.CounterVec // via
-	dropped      *prometheus.CounterVec // reason
-	duplicates   *prometheus.CounterVec // via
-	sentPackets  *prometheus.CounterVec // via
-	sentBytes    *prometheus.CounterVec // via
-	sendFailed   *prometheus.CounterVec // reason
-	wireBytes    *prometheus.CounterVec // direction, proto
-	relayQueued  prometheus.Counter
-	relayDropped prometheus.Counter
-	resendQueued prometheus.Counter
-	resendLost   prometheus.Counter
-	rejoins      *prometheus.CounterVec // result
-	refused      *prometheus.CounterVec // reason
-	conflicts    prometheus.Counter
-	badPings     prometheus.Counter
-	pings        *prometheus.CounterVec // result
-	reports      *prometheus.CounterVec // reason
-	moves        prometheus.Counter
+	received    *prometheus.CounterVec // via
+	dropped     *prometheus.CounterVec // reason
+	duplicates  *prometheus.CounterVec // via
+	sentPackets *prometheus.CounterVec // via
+	sentBytes   *prometheus.CounterVec // via
+	sendFailed  *prometheus.CounterVec // reason
+	wireBytes   *prometheus.CounterVec // direction, proto
+	relayQueued prometheus.Counter
+	// datagramBytes is one of wireBytes, at hand for every datagram.
+	datagramBytes prometheus.Counter
+	relayDropped  prometheus.Counter
+	resendQueued  prometheus.Counter
+	resendLost    prometheus.Counter
+	rejoins       *prometheus.CounterVec // result
+	refused       *prometheus.CounterVec // reason
+	conflicts     prometheus.Counter
+	badPings      prometheus.Counter
+	pings         *prometheus.CounterVec // result
+	reports       *prometheus.CounterVec // reason
+	moves         prometheus.Counter
 
 	all []prometheus.Collector
 	reg prometheus.Registerer
@@ -78,6 +80,7 @@ func newMetrics() *metrics {
 	m.sentBytes = vec("sent_bytes_total", "Bytes of our frames handed to the network, without label and encryption.", "via")
 	m.sendFailed = vec("send_failed_total", "Packets that could not be sent, by reason.", "reason")
 	m.wireBytes = vec("wire_bytes_total", "All gossip bytes in datagrams and on streams, memberlist's own included, without IP, UDP and TCP headers.", "direction", "proto")
+	m.datagramBytes = m.wireBytes.WithLabelValues("in", "udp")
 	m.relayQueued = counter("relay_queued_total", "Packets queued for relay.")
 	m.relayDropped = counter("relay_dropped_total", "Packets dropped from a full relay queue.")
 	m.resendQueued = counter("resend_queued_total", "Changed rows queued to be sent again to lossy peers.")

@@ -36,7 +36,6 @@ type transport struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	streams chan net.Conn
-	packets chan *memberlist.Packet
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex
@@ -48,21 +47,16 @@ var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
 // listen opens UDP and TCP sockets on bind. With port 0 it retries, because the
 // free TCP port the kernel picks may be taken for UDP.
-func listen(bind netip.AddrPort, logger *log.Logger) (*memberlist.NetTransport, netip.AddrPort, error) {
+func listen(bind netip.AddrPort, logger *log.Logger) (*sockets, netip.AddrPort, error) {
 	tries := 1
 	if bind.Port() == 0 {
 		tries = 10
 	}
 	var err error
 	for range tries {
-		var t *memberlist.NetTransport
-		t, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
-			BindAddrs: []string{bind.Addr().String()},
-			BindPort:  int(bind.Port()),
-			Logger:    logger,
-		})
-		if err == nil {
-			return t, netip.AddrPortFrom(bind.Addr(), uint16(t.GetAutoBindPort())), nil
+		var s *sockets
+		if s, err = openSockets(bind, logger); err == nil {
+			return s, netip.AddrPortFrom(bind.Addr(), s.port()), nil
 		}
 	}
 	return nil, netip.AddrPort{}, fmt.Errorf("gossip listen on %v: %w", bind, err)
@@ -73,34 +67,16 @@ func newTransport(inner memberlist.Transport, adv netip.AddrPort, m *metrics) *t
 	t := &transport{
 		inner: inner, adv: adv, metrics: m,
 		ctx: ctx, cancel: cancel,
-		streams: make(chan net.Conn), packets: make(chan *memberlist.Packet),
+		streams: make(chan net.Conn),
 		conns: make(map[*trackedConn]struct{}),
 	}
 	t.dial = t.dialInner
-	if _, real := inner.(*memberlist.NetTransport); real {
+	if s, real := inner.(*sockets); real {
 		t.dial = dialTCP
+		s.received.Store(&m.datagramBytes)
 	}
 	t.wg.Go(t.forward)
-	t.wg.Go(t.forwardPackets)
 	return t
-}
-
-// forwardPackets passes datagrams on, counted.
-func (t *transport) forwardPackets() {
-	bytes := t.metrics.wireBytes.WithLabelValues("in", "udp")
-	for {
-		select {
-		case p := <-t.inner.PacketCh():
-			bytes.Add(float64(len(p.Buf)))
-			select {
-			case t.packets <- p:
-			case <-t.ctx.Done():
-				return
-			}
-		case <-t.ctx.Done():
-			return
-		}
-	}
 }
 
 // forward passes accepted streams on, tracked.
@@ -131,7 +107,7 @@ func (t *transport) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error)
 	return t.adv.Addr().AsSlice(), int(t.adv.Port()), nil
 }
 
-func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.inner.PacketCh() }
 func (t *transport) StreamCh() <-chan net.Conn           { return t.streams }
 
 func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
@@ -158,7 +134,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	return t.track(c, false)
 }
 
-// dialTCP is memberlist's own dialling, made to end when the transport closes.
+// dialTCP ends when the transport closes.
 func dialTCP(ctx context.Context, addr string, timeout time.Duration) (net.Conn, error) {
 	d := net.Dialer{Timeout: timeout}
 	return d.DialContext(ctx, "tcp", addr)

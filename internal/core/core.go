@@ -120,6 +120,7 @@ type Core struct {
 	leaving  bool
 
 	sampleDue, tickDue, wakeDue int64
+	busyAt                      int64 // when there was demand last, lease clock
 	published                   int64 // when the newest own row left, lease clock
 	urgent                      bool  // a change over 1 % of base waits to be published
 	saved                       uint64

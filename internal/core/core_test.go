@@ -218,3 +218,33 @@ func TestDemandThatMovesAroundForAMinuteIsServedAsFastAsAtFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestMetersAreReadSeldomWithoutDemandAndOftenFromTheFirstRequestOn(t *testing.T) {
+	w := newWorld(t, 50, fiveNodes)
+	w.start()
+	h := w.hosts[2]
+	readings := func(d time.Duration) (n int) {
+		last := h.core.sampleDue
+		w.during = func() {
+			if h.core.sampleDue != last {
+				last, n = h.core.sampleDue, n+1
+			}
+		}
+		w.run(d)
+		w.during = nil
+		return n
+	}
+	if n := readings(2 * time.Second); n < 15 || n > 25 {
+		t.Errorf("%d readings in 2 s without demand, want 20", n)
+	}
+	h.load[1] = 20_000
+	w.run(100 * time.Millisecond)
+	if n := readings(2 * time.Second); n < 75 {
+		t.Errorf("%d readings in 2 s under load, want 100 less what the turns of 5 ms cost", n)
+	}
+	h.load[1] = 0
+	w.run(30 * time.Second) // until the estimate is zero
+	if n := readings(2 * time.Second); n > 25 {
+		t.Errorf("%d readings in 2 s without demand again, want 20", n)
+	}
+}

@@ -11,17 +11,26 @@ import (
 // so one and a half intervals after it came, on average.
 const sampleEvery = int64(20 * time.Millisecond)
 
+// A node without any demand for idleAfter reads its meters once in idleEvery
+// at most, or half a tick: on a machine that does nothing else, waking up is what costs.
+// Its first requests are served from its base; what they ask beyond it is told so
+// much later.
+const (
+	idleAfter = int64(time.Second)
+	idleEvery = int64(100 * time.Millisecond)
+)
+
 // Turn does what is due at lease-clock reading now and returns when it wants to
 // be called again at the latest. news says that something was received or asked
 // since the last turn. wallMillis is a wall-clock reading: sequence numbers of
 // all nodes stay close by it, nothing else uses it.
 func (c *Core) Turn(now int64, wallMillis uint64, news bool) (next int64) {
 	if now >= c.sampleDue {
-		c.sampleDue = now + sampleEvery
 		if c.sample(now) {
 			c.urgent = true
 			news = true
 		}
+		c.sampleDue = now + c.sampleGap(now)
 	}
 	tick := now >= c.tickDue
 	if tick {
@@ -33,6 +42,14 @@ func (c *Core) Turn(now int64, wallMillis uint64, news bool) (next int64) {
 	return min(c.sampleDue, c.tickDue, c.wakeDue)
 }
 
+// sampleGap is the time to the next reading of the meters.
+func (c *Core) sampleGap(now int64) int64 {
+	if now-c.busyAt < idleAfter {
+		return sampleEvery
+	}
+	return max(sampleEvery, min(idleEvery, c.cfg.Tick.Nanoseconds()/2))
+}
+
 // sample meters demand since the last call and says whether any class jumped,
 // which is worth a publication at once.
 func (c *Core) sample(now int64) (jumped bool) {
@@ -41,7 +58,11 @@ func (c *Core) sample(now int64) (jumped bool) {
 		b.Limiter.Counts(b.counts)
 		b.recent.note(now, b.counts)
 		for k, m := range b.meters {
-			rate, jump := m.Update(now, b.counts[k].Offered-b.before[k].Offered)
+			offered := b.counts[k].Offered - b.before[k].Offered
+			rate, jump := m.Update(now, offered)
+			if offered != 0 || rate != 0 {
+				c.busyAt = now
+			}
 			if c.leaving {
 				rate, jump = 0, false // what still drains is served, not asked for
 			}

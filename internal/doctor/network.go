@@ -31,7 +31,7 @@ func (x *examination) checkAddresses(ctx context.Context) bool {
 	case !b.IsUnspecified() && !ownAddress(b):
 		x.fail(name, "listen on 0.0.0.0 (or [::]) and set gossip.advertise to "+bound.String(), "gossip.listen %v is no address of this machine", bound)
 		return false
-	case a.Is6() && b.Is4():
+	case a.Is6() && b.Is4() && !b.IsUnspecified(): // 0.0.0.0 takes both
 		x.fail(name, "listen on [::]:"+port(bound)+", or advertise an IPv4 address", "peers are told the IPv6 address %v, but the node listens on IPv4 only (%v)", adv, bound)
 	case b.IsLoopback() && !a.IsLoopback():
 		x.warn(name, "listen on 0.0.0.0:"+port(bound), "the node listens on %v only, and tells peers %v: unless this machine forwards that, nobody gets in", bound, adv)

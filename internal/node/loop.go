@@ -10,7 +10,7 @@ import (
 const (
 	batchMax    = 256                    // packets merged before the next pass
 	stateEvery  = time.Second            // between two blobs for push/pull
-	statusEvery = 250 * time.Millisecond // between two snapshots while somebody looks
+	statusEvery = 250 * time.Millisecond // between two snapshots, at the least
 )
 
 // loop owns the core: everything that reads or changes it happens here.
@@ -59,7 +59,7 @@ func (n *Node) turn(at *schedule, news bool) time.Duration {
 		at.trial = now + trialEvery.Nanoseconds()
 		n.tryCanary(now)
 	}
-	if now >= at.status && n.watched.Load() {
+	if now >= at.status && n.wanted.Swap(false) {
 		at.status = now + statusEvery.Nanoseconds()
 		n.snapshot(now)
 	}

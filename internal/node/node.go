@@ -29,9 +29,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,14 +94,15 @@ type Node struct {
 	drops    *dropCounter
 	started  time.Time
 
-	trial trial // owned by the loop
-	noted noted // owned by the loop
+	compared compared // owned by the loop
+	trial    trial    // owned by the loop
+	noted    noted    // owned by the loop
 	// reloading: the doors are about to get other rules; owned by the loop
 	reloading bool
 	known     map[ledger.EpochID]int64 // when epochs were first seen; owned by the loop
 	watchdog  watchdog
 	calls     chan func()
-	watched   atomic.Bool // somebody asked for a snapshot lately
+	wanted    atomic.Bool // somebody asked for a snapshot and got an old one
 	last      atomic.Pointer[api.Status]
 	leaving   atomic.Bool
 	said      *bool              // the readiness logged last; owned by the loop
@@ -186,7 +187,9 @@ func rowKey(packet []byte) (key string, order [2]uint64, ok bool) {
 	if err != nil || !h.Kind.ForAll() {
 		return "", order, false
 	}
-	return fmt.Sprintf("%016x/%d", h.Epoch.Hash, h.Ref), [2]uint64{h.Inc, h.Seq}, true
+	b := strconv.AppendUint(make([]byte, 0, 32), h.Epoch.Hash, 16)
+	b = strconv.AppendUint(append(b, '/'), uint64(h.Ref), 10)
+	return string(b), [2]uint64{h.Inc, h.Seq}, true
 }
 
 // run starts everything, waits for the end and stops everything.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,14 +137,24 @@ func (n *Node) openState() (*ledger.Stored, error) {
 
 // fileDiffers says in words what the file would change in the epoch that this
 // node works under: on the loop, or before it runs.
-func (n *Node) fileDiffers() (words []string) {
+func (n *Node) fileDiffers() []string {
 	if n.joiner != nil {
 		return nil // unknown yet
 	}
-	for _, d := range epoch.Diff(n.core.Document(), n.doc) {
-		words = append(words, d.String())
+	if d := n.core.Document(); n.compared.inForce != d || n.compared.file != n.doc {
+		n.compared = compared{inForce: d, file: n.doc}
+		for _, x := range epoch.Diff(d, n.doc) {
+			n.compared.words = append(n.compared.words, x.String())
+		}
 	}
-	return words
+	return n.compared.words
+}
+
+// compared is what was found when two documents were compared last; neither is
+// ever changed.
+type compared struct {
+	inForce, file *epoch.Document
+	words         []string // read only
 }
 
 // warnOfFile says once that the file is not what is in force.
@@ -154,7 +165,7 @@ func (n *Node) warnOfFile() {
 		return
 	}
 	if more := len(words) - shown; more > 0 {
-		words = append(words[:shown], fmt.Sprintf("and %d more", more))
+		words = append(slices.Clone(words[:shown]), fmt.Sprintf("and %d more", more))
 	}
 	n.log.Warn("the file differs from the epoch in force, which counts; `subak apply -f FILE` or SIGHUP puts the file in force",
 		"epoch", n.core.Epoch().ID.String(), "differs", strings.Join(words, "; "))

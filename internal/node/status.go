@@ -16,12 +16,17 @@ import (
 // ErrBusy says that the decision loop did not answer in time.
 var ErrBusy = errors.New("the decision loop does not answer; try again, and look at /healthz")
 
-// Status returns the newest snapshot. While somebody asks, the loop renews it
-// four times a second.
+// Status returns the newest snapshot, and lets the loop make a new one if it is not
+// so new any more: while somebody asks often, four times a second.
 func (n *Node) Status() api.Status {
-	n.watched.Store(true)
-	if s := n.last.Load(); s != nil && time.Since(s.Time) < time.Second {
-		return *s
+	if s := n.last.Load(); s != nil {
+		age := time.Since(s.Time)
+		if age >= statusEvery/2 {
+			n.wanted.Store(true)
+		}
+		if age < time.Second {
+			return *s
+		}
 	}
 	n.ask(func() { n.snapshot(n.clock.Now()) })
 	if s := n.last.Load(); s != nil {
@@ -254,22 +259,27 @@ func (n *Node) cells(s *api.Budget, b *core.Budget, l *ledger.Status) {
 			moved[i] += amount
 		}
 	}
-	nodes := len(b.Total)
+	nodes, classes := len(b.Total), b.Classes()
+	figures := make([]float64, 3*nodes*classes) // of all cells in one piece
+	column := func() []float64 {
+		c := figures[:classes:classes]
+		figures = figures[classes:]
+		return c
+	}
+	s.Cells = make([]api.Location, 0, nodes)
 	for i, m := range n.core.Epoch().Roster {
 		c := api.Location{Node: n.core.NodeName(m.ID), Live: b.View.Live[i], Ceiling: units(b.View.Ceilings[i])}
 		c.Share = max(0, c.Ceiling+moved[i])
 		if i == n.core.Position() {
 			c.Ceiling, c.Share = s.Ceiling, s.Share
 		}
-		for k := range b.Classes() {
+		c.Demand, c.Target, c.Refused = column(), column(), column()
+		for k := range classes {
 			demand, target := units(b.View.Demand[k*nodes+i]), units(b.Target[k*nodes+i])
-			c.Demand = append(c.Demand, demand)
-			c.Target = append(c.Target, target)
-			refused := max(0, demand-target)
+			c.Demand[k], c.Target[k], c.Refused[k] = demand, target, max(0, demand-target)
 			if i == n.core.Position() {
-				refused = s.Classes[k].RefusedRate
+				c.Refused[k] = s.Classes[k].RefusedRate
 			}
-			c.Refused = append(c.Refused, refused)
 			s.SumDemand += demand
 		}
 		s.SumShare += c.Share
