@@ -180,7 +180,7 @@ func (r *session) newLoad() error {
 				Rates: rates[k*r.nodes+i], Every: r.story.Every(), Dial: r.host(i).DialContext,
 			}
 			s.Conns = connsFor(s.Rates)
-			if r.even(class) {
+			if r.story.Trace != nil || r.even(class) { // a trace as the simulator plays it
 				s.Arrivals = load.Uniform
 			}
 			cfg.Streams = append(cfg.Streams, s)
