@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"subak/allocator"
 	"subak/allocator/ledger"
 )
 
@@ -37,6 +38,7 @@ type Decoder struct {
 	vectors *Vectors
 	epochs  func(ledger.EpochID) *ledger.Epoch
 	merged  func(ledger.NodeID) *ledger.Row
+	cells   []allocator.Rate // room for the demand of the row that is being read
 	names   nameCache
 	parts   assemblies
 	learned int // names added to the directory, at most MaxLearned

@@ -54,7 +54,7 @@ func (d *Decoder) row(r *reader, h Header, fields int) (*ledger.Row, error) {
 	}
 	d.short = f.base != 0
 	if f.base == 0 {
-		err = d.sections(row, &f)
+		err = d.sections(row, &f, ep)
 	} else {
 		err = d.changes(row, &f)
 	}
@@ -267,9 +267,21 @@ func (d *Decoder) amount(r *reader, field string) allocator.Rate {
 	return allocator.Rate(v << shift)
 }
 
-// sections fills row.Sections.
-func (d *Decoder) sections(row *ledger.Row, f *rowFrame) error {
+// sections fills row.Sections. The memory of all of them is taken at once, as much
+// as the epoch's budgets need, but no more than the bytes can fill.
+func (d *Decoder) sections(row *ledger.Row, f *rowFrame, ep *ledger.Epoch) error {
+	const least = 3 // bytes of a section
 	r := &reader{b: f.sections}
+	if r.left() == 0 {
+		return nil
+	}
+	cells := 0
+	for i := range ep.Budgets {
+		cells += ep.Budgets[i].Classes
+	}
+	row.Sections = make([]ledger.Section, 0, min(len(ep.Budgets), r.left()/least))
+	d.cells = make([]allocator.Rate, min(cells, r.left()))
+	defer func() { d.cells = nil }()
 	for r.left() > 0 {
 		if len(row.Sections) == MaxSections {
 			r.fail(ReasonLength, "sections")
@@ -296,7 +308,7 @@ func (d *Decoder) section(r *reader, row *ledger.Row, self int) (s ledger.Sectio
 		return s
 	}
 	s.Ceiling = r.rate("ceiling")
-	s.Demand = make([]allocator.Rate, k)
+	s.Demand = d.demandOf(k)
 	for i := range s.Demand {
 		s.Demand[i] = r.demand()
 	}
@@ -307,6 +319,16 @@ func (d *Decoder) section(r *reader, row *ledger.Row, self int) (s ledger.Sectio
 		s.Caps = d.caps(r, row.Seq, self, 1)
 	}
 	return s
+}
+
+// demandOf returns room for the demand of k classes.
+func (d *Decoder) demandOf(k int) []allocator.Rate {
+	if k > len(d.cells) { // not what the epoch says; the ledger will refuse it
+		return make([]allocator.Rate, k)
+	}
+	room := d.cells[:k:k]
+	d.cells = d.cells[k:]
+	return room
 }
 
 func (r *reader) demand() allocator.Rate {
