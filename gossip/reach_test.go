@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func TestReachIsAskedOneAtATimeAndEndsWithTheNode(t *testing.T) {
 		done := make(chan error)
 		go func() { _, err := c.nodes[0].Reach(t.Context()); done <- err }()
 		time.Sleep(time.Second)
-		if _, err := c.nodes[0].Reach(t.Context()); err != ErrBusy {
+		if _, err := c.nodes[0].Reach(t.Context()); !errors.Is(err, ErrBusy) {
 			t.Errorf("a second question: %v, want ErrBusy", err)
 		}
 		start := time.Now()

@@ -68,7 +68,7 @@ func newTransport(inner memberlist.Transport, adv netip.AddrPort, m *metrics) *t
 		inner: inner, adv: adv, metrics: m,
 		ctx: ctx, cancel: cancel,
 		streams: make(chan net.Conn),
-		conns: make(map[*trackedConn]struct{}),
+		conns:   make(map[*trackedConn]struct{}),
 	}
 	t.dial = t.dialInner
 	if s, real := inner.(*sockets); real {

@@ -29,7 +29,7 @@ func (x *examination) checkClock() {
 		x.ok(name, "CLOCK_BOOTTIME runs; its rate cannot be read here%s", suspended)
 		return
 	}
-	ppm := ratePPM(int64(kernel.Tick), int64(kernel.Freq))
+	ppm := ratePPM(int64(kernel.Tick), int64(kernel.Freq)) //nolint:unconvert // 32 bits wide on 386
 	if ppm > eps || ppm < -eps {
 		x.fail(name, "see what disciplines the clock (ntpd, chronyd): no clock needs that much", "the kernel was told to run the clock %.0f ppm off its own rate, and protocol.eps is %v", ppm, x.cfg.Protocol.Eps)
 		return
