@@ -199,6 +199,35 @@ func TestNoiseCostsHardlyMoreRowsThanTicks(t *testing.T) {
 	}
 }
 
+func TestSmallSharesAreNoNewsBetweenTicks(t *testing.T) {
+	weights := make([]int64, 22)
+	for i := range weights {
+		weights[i] = 1
+	}
+	w := newWorld(t, 19, func() *epoch.Document { return testDocument(1100, weights...) })
+	w.delay, w.jitter = 50*time.Millisecond, 10*time.Millisecond
+	w.start()
+	for _, h := range w.hosts {
+		h.load[0], h.load[1] = 15, 15 // three in a tick
+	}
+	w.hosts[0].load[1] = 2000 // so that all others lend
+	w.run(10 * time.Second)
+	for _, h := range w.hosts {
+		h.published = 0
+	}
+	w.run(10 * time.Second)
+	rows := 0
+	for _, h := range w.hosts {
+		rows += h.published
+	}
+	if ticks := 50 * len(w.hosts); rows > ticks*3/2 {
+		t.Errorf("%d rows in %d ticks of %d nodes: each answers what the others have to say", rows, ticks, len(w.hosts))
+	}
+	if got := w.hosts[0].percent(); got < 30 {
+		t.Errorf("the busy node enforces %.1f %%, want all that is left", got)
+	}
+}
+
 func TestDemandThatMovesAroundForAMinuteIsServedAsFastAsAtFirst(t *testing.T) {
 	for seed := range uint64(4) {
 		w := newWorld(t, 40+seed, fiveNodes)

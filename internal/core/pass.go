@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"subak/allocator"
 	"subak/allocator/ledger"
 )
 
@@ -149,9 +150,17 @@ func (c *Core) settleOne(now int64, b *Budget) {
 		}
 	}
 	change := c.trade(now, b)
-	if c.pos < 0 && change > 0 || c.pos >= 0 && change > c.epoch.Budgets[b.Index].Base[c.pos]/100 {
+	if c.pos < 0 && change > 0 || c.pos >= 0 && change > max(c.epoch.Budgets[b.Index].Base[c.pos]/100, c.oneEachTick()) {
 		c.urgent = true
 	}
+}
+
+// oneEachTick is the rate of one unit in a tick: a change below it is not worth a
+// row before the next tick, in which it moves less than a unit. Where nodes get
+// few requests 1 % of a base is far less, and every row of one node would be
+// answered by a row of all others.
+func (c *Core) oneEachTick() allocator.Rate {
+	return allocator.Unit * allocator.Rate(time.Second) / allocator.Rate(c.cfg.Tick)
 }
 
 // standing is what others wait for during a change of epoch: worth a row at
