@@ -12,7 +12,7 @@ func TestEachPeerGetsItsOwnFormAndASparedOneIsNotLossy(t *testing.T) {
 		c.startAll(4)
 		c.within(time.Minute, "all see all", c.see(3))
 		for seq := range uint64(200) {
-			c.nodes[0].PublishEach(true, func(name string) []byte {
+			c.nodes[0].PublishEach(true, func(name string, _ bool) []byte {
 				if name == nameOf(3) && seq%3 != 0 {
 					return nil
 				}
@@ -56,9 +56,9 @@ func TestFormsForLossyPeersGoTwice(t *testing.T) {
 			g.peers.mu.Unlock()
 		}
 		before := counter(g.metrics.resendQueued)
-		g.PublishEach(true, func(name string) []byte { return []byte(name + " changed") })
-		g.PublishEach(false, func(name string) []byte { return []byte(name) })
-		g.PublishEach(true, func(string) []byte { return nil })
+		g.PublishEach(true, func(name string, _ bool) []byte { return []byte(name + " changed") })
+		g.PublishEach(false, func(name string, _ bool) []byte { return []byte(name) })
+		g.PublishEach(true, func(string, bool) []byte { return nil })
 		time.Sleep(time.Second)
 		if got := counter(g.metrics.resendQueued) - before; got != 1 {
 			t.Errorf("%v re-sends queued, want 1 for the one changed row", got)

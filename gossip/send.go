@@ -57,9 +57,10 @@ func (g *Gossip) Publish(packet []byte, changed bool) {
 
 // PublishEach sends this node's row to every live peer now, in the form that
 // packet returns for it: nil is a peer that needs none now, and one over MaxPacket
-// goes by stream. Nothing is relayed, since a form is of use to its peer only.
-// changed is as in Publish. What packet returns is not kept beyond its next call.
-func (g *Gossip) PublishEach(changed bool, packet func(name string) []byte) {
+// goes by stream. lossy tells packet that rows to the peer are often lost (see
+// "Loss"). Nothing is relayed, since a form is of use to its peer only. changed
+// is as in Publish. What packet returns is not kept beyond its next call.
+func (g *Gossip) PublishEach(changed bool, packet func(name string, lossy bool) []byte) {
 	if g.Fingerprint() == 0 {
 		return
 	}
@@ -67,7 +68,7 @@ func (g *Gossip) PublishEach(changed bool, packet func(name string) []byte) {
 	f := frame{kind: kindRow, only: true, fingerprint: g.Fingerprint(), from: g.cfg.Name}
 	var b []byte
 	for _, t := range *g.peers.targets.Load() {
-		f.packet = packet(t.name)
+		f.packet = packet(t.name, t.lossy)
 		switch {
 		case f.packet == nil:
 			continue

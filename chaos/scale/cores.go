@@ -185,13 +185,13 @@ func (h *host) Publish(packet []byte, _ bool) {
 	}
 }
 
-func (h *host) PublishEach(_ bool, packet func(name string) []byte) {
+func (h *host) PublishEach(_ bool, packet func(name string, lossy bool) []byte) {
 	h.sent.rows++
 	for _, to := range h.c.hosts {
 		if to == h {
 			continue
 		}
-		if p := packet(to.name); p != nil {
+		if p := packet(to.name, false); p != nil {
 			h.carry(to, append([]byte(nil), p...))
 		}
 	}

@@ -16,6 +16,10 @@ import (
 // as what changed (wire, "Deltas and copies"). A receiver that lacks the base
 // holds the delta back, in case the base is only late, and asks the publisher.
 //
+// A node that lends nothing and borrows nothing is quiet: a row that asks for no
+// change goes to a third of its peers in turn, but to those to whom rows get lost
+// always, and every fullEvery-th row to everybody. Half of what an idle node of 22 costs is rows.
+//
 // From copiesFrom members on, the vector of what was heard is most of a row, and
 // most rows of most nodes say nothing new to most peers. Then a row goes as copies
 // with one entry of the vector:
@@ -35,6 +39,7 @@ const (
 	copiesFrom = 64
 	fullEvery  = 12
 	restEvery  = 3
+	quietLive  = 4 * restEvery // ticks of a live window
 )
 
 const (
@@ -47,9 +52,10 @@ const (
 type EachOutbox interface {
 	// PublishEach sends the own row to every live peer, in the form that packet
 	// returns for the peer of that name; nil is a peer that needs none now.
-	// changed is as in Publish. The packets are not for relay, and are not kept.
-	// One over wire.MaxPacket goes by stream.
-	PublishEach(changed bool, packet func(name string) []byte)
+	// lossy says that rows on the way to the peer are often lost. changed is as in
+	// Publish. The packets are not for relay, and are not kept. One over
+	// wire.MaxPacket goes by stream.
+	PublishEach(changed bool, packet func(name string, lossy bool) []byte)
 }
 
 // traffic is the state of sending and receiving rows. All of it is bounded by
@@ -103,23 +109,27 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 		c.out.Spread(p)
 	}
 	each, ok := c.out.(EachOutbox)
-	if !ok || len(ep.Roster) < copiesFrom || c.fullDue(now, row) {
+	copies := len(ep.Roster) >= copiesFrom
+	if !ok || c.fullDue(now, row) || !copies && (changed || !c.quiet()) {
 		c.out.Publish(packet, changed)
 		return
 	}
 	full := slices.Clone(packet)
-	if err := c.enc.StartCopies(row, ep); err != nil {
+	if copies && c.enc.StartCopies(row, ep) != nil {
 		c.out.Publish(full, changed)
 		return
 	}
-	each.PublishEach(changed, func(name string) []byte {
+	each.PublishEach(changed, func(name string, lossy bool) []byte {
 		id, ok := c.dir.Lookup(name)
 		if !ok || c.young(now, id) {
 			return full
 		}
 		rests := (row.Seq+uint64(id))%restEvery != 0
-		if rests && !changed && !c.led.Dealing(id) {
+		switch {
+		case !copies && rests && !lossy, copies && rests && !changed && !c.led.Dealing(id):
 			return nil
+		case !copies:
+			return full
 		}
 		if p := c.enc.Copy(id); p != nil {
 			c.traffic.size = len(p)
@@ -127,6 +137,12 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 		}
 		return full
 	})
+}
+
+// quiet reports whether this node lends nothing and borrows nothing, and a live
+// window holds enough of the rows that a peer still gets.
+func (c *Core) quiet() bool {
+	return c.cfg.Live >= quietLive*c.cfg.Tick && !slices.ContainsFunc(c.epoch.Roster, func(m ledger.Member) bool { return c.led.Dealing(m.ID) })
 }
 
 // gap is how long after the newest row an urgent one may leave: GapMin, and so

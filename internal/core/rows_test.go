@@ -14,6 +14,7 @@ import (
 // post carries packets between cores at the end of each tick, to those they are
 // meant for.
 type post struct {
+	lossy bool // what every outbox says of every peer
 	t     *testing.T
 	doc   func() *epoch.Document
 	now   int64
@@ -77,10 +78,10 @@ func (b *postbox) put(to int, packet []byte) {
 
 func (b *postbox) Publish(packet []byte, _ bool) { b.Spread(packet) }
 
-func (b *postbox) PublishEach(_ bool, packet func(name string) []byte) {
+func (b *postbox) PublishEach(_ bool, packet func(name string, lossy bool) []byte) {
 	for i, to := range b.p.boxes {
 		if i != b.index {
-			if p := packet(to.name()); p != nil {
+			if p := packet(to.name(), b.p.lossy); p != nil {
 				b.put(i, p)
 			}
 		}
@@ -192,6 +193,45 @@ func TestALargeClusterSendsCopiesAndSpendsLess(t *testing.T) {
 		if i > 0 && !p.boxes[0].core.Agrees(p.now, ledger.NodeID(i)) {
 			t.Fatalf("node %d is not seen to agree", i)
 		}
+	}
+}
+
+func TestAQuietNodeSendsAThirdOfItsRowsAndAllWhenItTrades(t *testing.T) {
+	const nodes = 6
+	rows := func(p *post, index int) int {
+		p.clear()
+		p.ticks(fullEvery)
+		return p.boxes[index].kinds[wire.KindRow]
+	}
+	p := newPost(t, many(nodes, 1))
+	p.ticks(40)
+	if got, want := rows(p, 0), (nodes-1)*(1+(fullEvery-1)/restEvery); got < want-1 || got > want+nodes-1 {
+		t.Errorf("a quiet node sends %d rows in %d ticks, want about %d", got, fullEvery, want)
+	}
+	for i := range nodes {
+		for j := range nodes {
+			if i != j && (!p.boxes[i].core.led.Live(p.now+1, ledger.NodeID(j)) || !p.boxes[i].core.Agrees(p.now, ledger.NodeID(j))) {
+				t.Errorf("node %d does not see node %d live and agreeing", i, j)
+			}
+		}
+	}
+	all := (nodes - 1) * fullEvery
+	p.lossy = true
+	if got := rows(p, 0); got != all {
+		t.Errorf("%d rows where they get lost, want all %d", got, all)
+	}
+	p.lossy = false
+	p.demand(5, 0, 2000)
+	p.ticks(3)
+	for _, index := range []int{0, 5} { // a lender and the borrower
+		if got := rows(p, index); got < all {
+			t.Errorf("node %d sends %d rows while it trades, want all %d", index, got, all)
+		}
+	}
+	p.demand(5, 0, 0)
+	p.ticks(40)
+	if got := rows(p, 5); got > all/2 {
+		t.Errorf("%d rows after the trade, want a third of %d", got, all)
 	}
 }
 

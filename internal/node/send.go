@@ -42,7 +42,7 @@ func (s sender) each(send func(name string)) {
 }
 
 // PublishEach lets the core send every peer a row of its own.
-func (s sender) PublishEach(changed bool, packet func(name string) []byte) {
+func (s sender) PublishEach(changed bool, packet func(name string, lossy bool) []byte) {
 	if !s.n.muted.Load() {
 		s.n.gossip.PublishEach(changed, packet)
 	}
