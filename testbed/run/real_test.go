@@ -59,7 +59,7 @@ name: story
 title: everything that a node can suffer, briefly
 why: whether it happens, and is taken down
 budget: {limit: 300/s}
-cluster: {profile: local, tick: 50ms, term: 500ms}
+cluster: {profile: local, tick: 50ms, term: 500ms, ipv6: true}
 absent: [sin]
 load:
   - {class: confirmed, rate: 30%}

@@ -131,8 +131,6 @@ type Cluster struct {
 	Profile config.Profile `yaml:"profile" default:"wan"`
 	// IPv6 lets all nodes use it for everything. Default false.
 	IPv6 bool `yaml:"ipv6" default:"false"`
-	// Encrypted gives the cluster a key. Default true.
-	Encrypted bool `yaml:"encrypted" default:"true"`
 	// NAT are nodes behind a port-mapping router: they listen on one port and
 	// are reached at another one of another address.
 	NAT []string `yaml:"nat"`
