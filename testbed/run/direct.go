@@ -10,7 +10,7 @@ import (
 )
 
 // direct moves the origin from phase to phase and tells of the progress until the
-// load is over. It fails when a node crashes.
+// last phase and the load are over. It fails when a node crashes.
 func (r *session) direct(ctx context.Context, loaded <-chan struct{}) error {
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
@@ -22,9 +22,14 @@ func (r *session) direct(ctx context.Context, loaded <-chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-loaded:
-			return ctx.Err()
+			if loaded = nil; phase == len(r.story.Phases) { // without load it is over at once
+				return ctx.Err()
+			}
 		case <-next.C:
 			if phase++; phase == len(r.story.Phases) {
+				if loaded == nil {
+					return ctx.Err()
+				}
 				continue
 			}
 			p := r.story.Phases[phase]
