@@ -50,10 +50,7 @@ func (r *session) direct(ctx context.Context, loaded <-chan struct{}) error {
 
 // progress is how far the run is.
 func (r *session) progress(phase int) Progress {
-	p := Progress{At: r.record.now(), Limit: r.limitNow()}
-	for _, ph := range r.story.Phases {
-		p.Length += ph.Length
-	}
+	p := Progress{At: r.record.now(), Length: r.length(), Limit: r.limitNow()}
 	if phase >= 0 && phase < len(r.story.Phases) {
 		p.Phase = r.story.Phases[phase].Name
 	}

@@ -67,11 +67,7 @@ func (r *session) until(ctx context.Context, at time.Duration) error {
 // lasting waits until the fault is to end and tells whether the run goes on after
 // it.
 func (d *deed) lasting(ctx context.Context) (more bool) {
-	length := time.Duration(0)
-	for _, p := range d.story.Phases {
-		length += p.Length
-	}
-	return d.until(ctx, min(d.At+d.For, length)) == nil && d.At+d.For < length
+	return d.until(ctx, min(d.At+d.For, d.length())) == nil && d.At+d.For < d.length()
 }
 
 // do does the fault. The band's end is when it was undone, which for some is

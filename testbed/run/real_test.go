@@ -61,12 +61,14 @@ why: whether it happens, and is taken down
 budget: {limit: 300/s}
 cluster: {profile: local, tick: 50ms, term: 500ms, ipv6: true}
 absent: [sin]
-load:
-  - {class: confirmed, rate: 30%}
-  - {class: uncleared, rate: 30%}
 phases:
-  - {name: one, length: 3s}
-  - {name: two, length: 3s}
+  - name: one
+    length: 3s
+    load: [{class: confirmed, rate: 30%}, {class: uncleared, rate: 30%}]
+  - name: two
+    length: 3s
+    load: [{class: confirmed, rate: 30%}, {class: uncleared, rate: 30%}]
+  - {name: quiet, length: 500ms}
 faults:
   - {kind: apply, at: 200ms, edit: {limit: 200/s}}
   - {kind: pause, at: 1s, for: 300ms, nodes: [ams]}
@@ -98,6 +100,9 @@ func TestAStoryIsPlayedAndTakenDown(t *testing.T) {
 		if e.Kind == failedKind {
 			t.Errorf("not done: %s", e.Text)
 		}
+	}
+	if r.Length != s.Length(evidence.Subak) {
+		t.Errorf("it lasted %v of %v: the end is that of the last phase, not of the last request", r.Length, s.Length(evidence.Subak))
 	}
 	checkBands(t, &s, &r)
 	checkEvents(t, &r)

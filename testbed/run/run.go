@@ -206,6 +206,8 @@ func (r *session) play(ctx context.Context) (evidence.Run, error) {
 	all.Go(func() {
 		defer close(loaded)
 		_ = r.gen.Run(inner) // its only error is that of the context
+		// The generator ends with its last request, which may be long before.
+		_ = sleep(inner, time.Until(r.gen.Start().Add(r.length())))
 	})
 	<-r.gen.Started()
 	r.record.begin(r.gen.Start())
@@ -270,6 +272,14 @@ func (r *session) indices(names []string) []int {
 		all[k] = r.top.Index(n)
 	}
 	return all
+}
+
+// length is how long the load lasts.
+func (r *session) length() (sum time.Duration) {
+	for _, p := range r.story.Phases {
+		sum += p.Length
+	}
+	return sum
 }
 
 func (r *session) name(i int) string { return r.top.Places[i].Name }
