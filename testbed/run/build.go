@@ -220,11 +220,12 @@ func (r *session) away(i int, away bool) {
 const manyNodes = 8
 
 func (r *session) pace() cluster.Pace {
-	if w := r.story.Watch; w > 0 {
-		return cluster.Pace{Status: w, Usage: min(w, time.Second), Metrics: w}
-	}
+	p := cluster.Pace{Status: 100 * time.Millisecond, Usage: time.Second, Metrics: 2 * time.Second}
 	if r.nodes > manyNodes {
-		return cluster.Pace{Status: 250 * time.Millisecond, Usage: 2 * time.Second, Metrics: 5 * time.Second}
+		p = cluster.Pace{Status: 250 * time.Millisecond, Usage: 2 * time.Second, Metrics: 5 * time.Second}
 	}
-	return cluster.Pace{Status: 100 * time.Millisecond, Usage: time.Second, Metrics: 2 * time.Second}
+	if w := r.story.Watch; w > 0 {
+		p.Status, p.Metrics = w, max(w, p.Metrics)
+	}
+	return p
 }

@@ -18,6 +18,8 @@ const (
 	stepEvery = 10 * time.Millisecond
 	stepEarly = 100 * time.Millisecond // before the step, for the share before
 	stepEnd   = 50 * time.Millisecond  // before its end, for the target
+	// A node renews its status four times a second once somebody has asked.
+	stepWake = 400 * time.Millisecond
 	// reached is the part of the target that counts as all of it.
 	reached = 0.99
 )
@@ -58,7 +60,12 @@ func (r *session) timeStep(ctx context.Context, i int, from, to time.Duration) (
 	var all []sample
 	ticker := time.NewTicker(stepEvery)
 	defer ticker.Stop()
+	woken := false
 	for r.record.now() < to-stepEnd {
+		if !woken && r.record.now() >= to-stepWake {
+			woken = true
+			_, _ = client.Status(ctx) // the answer of the next question is what counts
+		}
 		// The answer is of an instant before it came and after it was asked for;
 		// the later one is taken, so that no step seems faster than it was.
 		if s, err := client.Shares(ctx); err == nil {
@@ -73,10 +80,19 @@ func (r *session) timeStep(ctx context.Context, i int, from, to time.Duration) (
 		}
 	}
 	target := 0.0
-	if p, ok := r.cluster.Latest(i); ok {
-		target = p.Target
+	if s, err := client.Status(ctx); err == nil {
+		target = mainTarget(&s)
 	}
 	return stepOf(i, from, target, all), nil
+}
+
+func mainTarget(s *api.Status) float64 {
+	for _, b := range s.Budgets {
+		if b.Name == cluster.BudgetName {
+			return b.Target
+		}
+	}
+	return 0
 }
 
 func mainShare(s *api.Shares) (float64, bool) {
