@@ -4,6 +4,8 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"subak/internal/api"
@@ -83,7 +85,25 @@ func (r *session) timeStep(ctx context.Context, i int, from, to time.Duration) (
 	if s, err := client.Status(ctx); err == nil {
 		target = mainTarget(&s)
 	}
-	return stepOf(i, from, target, all), nil
+	s := stepOf(i, from, target, all)
+	r.record.eventAt(from, "step", i, "step", "%s", rise(s, all))
+	return s, nil
+}
+
+// rise tells in words when a share had reached parts of its target.
+func rise(s evidence.Step, all []sample) string {
+	var parts []string
+	for _, percent := range []float64{50, 80, 90, 95, 98, 99} {
+		at := "never"
+		for _, x := range all {
+			if x.at > s.At && x.share >= percent/100*s.Target {
+				at = (x.at - s.At).Round(time.Millisecond).String()
+				break
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%.0f %%: %s", percent, at))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func mainTarget(s *api.Status) float64 {
