@@ -107,7 +107,16 @@ func TestSilenceIsJudgedApartAfterAStart(t *testing.T) {
 			quiet(fra, 6, 8+silent)(r)
 		}
 	}
+	// back within a bin, so that its series shows no gap
+	atOnce := func(silent float64) func(*evidence.Run) {
+		return func(r *evidence.Run) {
+			r.Events = append(r.Events, event(8.05, fra, "start", "restart"))
+			quiet(fra, 7.7, 8+silent)(r)
+		}
+	}
 	trials(t, []trial{
+		{"a restart at once", c, atOnce(3), "admits nothing", true, "3s after the start of fra"},
+		{"longer after a restart at once", c, atOnce(6), "admits nothing", false, "6s after the start of fra"},
 		{"a second", c, quiet(sin, 7, 8), "admits nothing", true, "1s at sin"},
 		{"more", c, quiet(sin, 7, 8.1), "admits nothing", false, "1.1s at sin"},
 		{"nobody asked", c, func(r *evidence.Run) {

@@ -98,17 +98,7 @@ func (j *judge) silences(i int) (longest, afterStart quiet) {
 	longest, afterStart = quiet{node: i}, quiet{node: i, restart: true}
 	classes, run, asked := j.classes(""), 0, 0.0
 	restart := false
-	for b := 0; b <= j.bins(); b++ {
-		w := span{b, b + 1}
-		up := b < j.bins() && j.serves(i, b)
-		if up && total(j.r.Series[i].Admitted, classes, w) == 0 {
-			if run == 0 {
-				restart = b > 0 && !j.serves(i, b-1)
-			}
-			run++
-			asked += total(j.r.Series[i].Offered, classes, w)
-			continue
-		}
+	end := func() {
 		worst := &longest
 		if restart {
 			worst = &afterStart
@@ -118,7 +108,32 @@ func (j *judge) silences(i int) (longest, afterStart quiet) {
 		}
 		run, asked = 0, 0
 	}
+	for b := 0; b < j.bins(); b++ {
+		w := span{b, b + 1}
+		if !j.serves(i, b) || total(j.r.Series[i].Admitted, classes, w) > 0 {
+			end()
+			continue
+		}
+		begins := j.begins(i, b)
+		if begins {
+			end() // of the life before
+		}
+		if run == 0 {
+			restart = begins || b > 0 && (j.begins(i, b-1) || !j.serves(i, b-1))
+		}
+		run++
+		asked += total(j.r.Series[i].Offered, classes, w)
+	}
+	end()
 	return longest, afterStart
+}
+
+// begins reports whether a process of node i was started in a bin; one that is
+// back within a bin was never down by its series.
+func (j *judge) begins(i, b int) bool {
+	return slices.ContainsFunc(j.r.Events, func(e evidence.Event) bool {
+		return e.Kind == "start" && e.Node == i && j.bin(e.At) == b
+	})
 }
 
 // serves reports whether a node is up and meant to serve: one that joins is so
