@@ -5,11 +5,27 @@ package ledger
 // other's leases and acknowledgements.
 func (l *Ledger) Dealing(k NodeID) bool {
 	for _, b := range l.books {
-		if int(k) < len(b.in) && (b.in[k].amount > 0 || b.caps[k].seq != 0 || len(b.out[k]) > 0) {
+		if int(k) < len(b.in) && b.dealing(int(k)) {
 			return true
 		}
 	}
 	return false
+}
+
+// Quiet reports whether this node is dealing with nobody.
+func (l *Ledger) Quiet() bool {
+	for _, b := range l.books {
+		for k := range b.in {
+			if b.dealing(k) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (b *book) dealing(k int) bool {
+	return b.in[k].amount > 0 || b.caps[k].seq != 0 || len(b.out[k]) > 0
 }
 
 // News reports whether rows merged since the last call changed what budget b has

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,20 +16,12 @@ import (
 	"subak/internal/node"
 )
 
-// gcPercent lets garbage grow to twice what lives, for nodes whose environment does
-// not say GOGC: a node with 22 members and 100 budgets has 6 MB that live, and rows
-// come and go at some MB a second.
-const gcPercent = 200
-
 // startNode runs a node until ctx ends. SIGHUP makes it read its configuration
 // again, by load.
 func startNode(ctx context.Context, p *program, cfg *config.Config, baseline string, load func() (*config.Config, error)) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	if p.getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	log := newLogger(p.err, cfg.Log)
 	adoptStandardLog(log)
 	for _, w := range cfg.Warnings() {

@@ -122,6 +122,7 @@ type Core struct {
 	sampleDue, tickDue, wakeDue int64
 	busyAt                      int64 // when there was demand last, lease clock
 	published                   int64 // when the newest own row left, lease clock
+	settledAll                  int64 // when a tick settled all budgets last
 	urgent                      bool  // a change over 1 % of base waits to be published
 	saved                       uint64
 	listenEnd                   int64 // a node with a memory speaks by then at the latest

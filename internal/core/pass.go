@@ -21,6 +21,10 @@ const (
 	idleEvery = int64(100 * time.Millisecond)
 )
 
+// quietSettle is how often a node that trades with nobody settles budgets of which
+// there is no news.
+const quietSettle = int64(time.Second)
+
 // Turn does what is due at lease-clock reading now and returns when it wants to
 // be called again at the latest. news says that something was received or asked
 // since the last turn. wallMillis is a wall-clock reading: sequence numbers of
@@ -86,7 +90,9 @@ func (c *Core) sample(now int64) (jumped bool) {
 func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	wake = now + c.cfg.Tick.Nanoseconds()
 	if tick {
-		c.stale.all = true
+		if !c.led.Quiet() || now-c.settledAll >= quietSettle {
+			c.stale.all, c.settledAll = true, now
+		}
 		c.catchUp(now)
 		c.remind(now)
 		c.heedClocks(now)

@@ -110,7 +110,9 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 	}
 	each, ok := c.out.(EachOutbox)
 	copies := len(ep.Roster) >= copiesFrom
-	if !ok || c.fullDue(now, row) || !copies && (changed || !c.quiet()) {
+	// A live window must hold enough of the rows that a peer still gets.
+	spares := c.cfg.Live >= quietLive*c.cfg.Tick && !changed && c.led.Quiet()
+	if !ok || c.fullDue(now, row) || !copies && !spares {
 		c.out.Publish(packet, changed)
 		return
 	}
@@ -137,12 +139,6 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 		}
 		return full
 	})
-}
-
-// quiet reports whether this node lends nothing and borrows nothing, and a live
-// window holds enough of the rows that a peer still gets.
-func (c *Core) quiet() bool {
-	return c.cfg.Live >= quietLive*c.cfg.Tick && !slices.ContainsFunc(c.epoch.Roster, func(m ledger.Member) bool { return c.led.Dealing(m.ID) })
 }
 
 // gap is how long after the newest row an urgent one may leave: GapMin, and so

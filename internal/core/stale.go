@@ -9,7 +9,8 @@ import (
 // A pass between two ticks works on the budgets about which there is news, so
 // that its cost does not hang on how many there are. A tick, and whatever
 // concerns all budgets, works on all: time alone moves leases and windows, and a
-// renewed lease need not reach the data plane before the next tick. Before a row
+// renewed lease need not reach the data plane before the next tick. A quiet node
+// has no leases: its ticks work on all once in quietSettle. Before a row
 // leaves, all budgets are put in force, since any of them may lend more by it.
 
 // stale says which budgets have news since they were settled last.
