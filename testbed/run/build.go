@@ -148,10 +148,10 @@ func counters(claims []scenario.Claim) (all []string) {
 // many streams fit.
 const (
 	connsLeast = 4
-	connsMost  = 32
+	connsMost  = 64
 	// holdTime is how long a request may take before a stream of connsFor is
 	// short of connections.
-	holdTime = 20 * time.Millisecond
+	holdTime = 40 * time.Millisecond
 )
 
 func connsFor(rates []float64) int {

@@ -226,7 +226,7 @@ func TestConnectionsFollowTheRateWithinTheirBounds(t *testing.T) {
 	for _, c := range []struct {
 		rates []float64
 		want  int
-	}{{nil, connsLeast}, {[]float64{1, 5}, 5}, {[]float64{0, 500}, 14}, {[]float64{1e5}, connsMost}} {
+	}{{nil, connsLeast}, {[]float64{1, 5}, 5}, {[]float64{0, 500}, 24}, {[]float64{1e5}, connsMost}} {
 		if got := connsFor(c.rates); got != c.want {
 			t.Errorf("%v: %d connections, want %d", c.rates, got, c.want)
 		}
