@@ -252,6 +252,10 @@ func (d *deed) forget(ctx context.Context) error {
 
 // rotate gives the cluster another key, node by node.
 func (d *deed) rotate(ctx context.Context, band *evidence.Band) error {
+	if len(d.nodes) == 0 {
+		d.nodes = d.cluster.Roster()
+	}
+	band.Nodes = d.nodes
 	old, fresh := d.cluster.Keys(), cluster.NewKey()
 	steps := [][]string{append(append([]string{}, old...), fresh), append([]string{fresh}, old...), {fresh}}
 	for k, keys := range steps {
