@@ -233,6 +233,17 @@ func TestConnectionsFollowTheRateWithinTheirBounds(t *testing.T) {
 	}
 }
 
+func TestTheSpreadIsWideOnlyWhereManyAreSlow(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct{ p99, p999, want time.Duration }{
+		{0, 0, ms}, {5 * ms, 40 * ms, 40 * ms}, {20 * ms, 5000 * ms, 250 * ms}, {300 * ms, 700 * ms, 700 * ms}, {300 * ms, 3000 * ms, 1000 * ms},
+	} {
+		if got := spreadOf(load.Latency{P99: c.p99, P999: c.p999}); got != c.want {
+			t.Errorf("p99 %v, p99.9 %v: %v, want %v", c.p99, c.p999, got, c.want)
+		}
+	}
+}
+
 func TestBrokenWindowsAreListedTheLongestFirst(t *testing.T) {
 	got := overs([]bound.Result{{Window: 1, Start: 15, Peak: 3, Bound: 2}, {Window: 2, Start: 30, Peak: 5, Bound: 4}, {Window: 2, Start: 20, Peak: 9, Bound: 4}}, 10)
 	want := []evidence.Over{{At: 10, Window: 2, Arrived: 9, Allowed: 4}, {At: 20, Window: 2, Arrived: 5, Allowed: 4}, {At: 5, Window: 1, Arrived: 3, Allowed: 2}}
