@@ -76,6 +76,9 @@ const (
 	// What one interval counts in the dispersion: a lump is known to be one, and
 	// rarely seen, so it counts more.
 	noiseGain, lumpGain = 32, 4
+	// lumpWait is for how many intervals a lump may turn out to have been the
+	// beginning of a step that was interrupted, by a stall of whoever sends.
+	lumpWait = 3
 )
 
 // Estimator turns counts of offered work into a demand that is worth
@@ -103,6 +106,9 @@ type Estimator struct {
 
 	prior, priorAge int64 // est and age before the newest jump
 	disp            int64 // variance per mean, in micro-units; at least one unit
+
+	calm     int64 // disp before the newest lump
+	lumpLeft int   // intervals in which that may have to come back; 0 for none
 
 	ring      [history]interval // [0] is the newest
 	held      int
@@ -148,7 +154,9 @@ func (e *Estimator) Update(now, offered int64) (demand allocator.Rate, jumped bo
 // What is noise is learned only from what cannot be a step of demand: else a
 // demand that steps up and down would end up looking so noisy that no step stood
 // out. A lone jump that lasts is a step; one that is gone in the next interval
-// was a lump; and many jumps close together are noise not yet known.
+// was a lump, unless there is another right after it: then a step was interrupted,
+// and what was learned from it would hide the rest. Many jumps close together are
+// noise not yet known.
 func (e *Estimator) follow(x interval) (jumped bool) {
 	e.jumps <<= 1
 	if e.fresh {
@@ -157,6 +165,7 @@ func (e *Estimator) follow(x interval) (jumped bool) {
 		return true
 	}
 	before, age := e.est, e.age
+	e.reconsider(x)
 	if !e.jump() {
 		e.disperse(x, before, noiseGain)
 		e.smooth(x)
@@ -179,10 +188,27 @@ func (e *Estimator) settle(x interval) {
 		return
 	}
 	lump := e.ring[1] // clearly back at the old level
+	e.calm, e.lumpLeft = e.disp, lumpWait
 	e.disperse(lump, e.prior, lumpGain)
 	e.est, e.age, e.held = e.prior, e.priorAge, 2
 	e.smooth(lump)
 	e.smooth(x)
+}
+
+// reconsider takes back what was learned from a lump when another interval stands
+// out so soon.
+func (e *Estimator) reconsider(x interval) {
+	if e.lumpLeft == 0 {
+		return
+	}
+	e.lumpLeft--
+	learned := e.disp
+	e.disp = e.calm
+	if rateOf(x) > e.est && e.unlikely(x, e.est) {
+		e.lumpLeft = 0
+		return
+	}
+	e.disp = learned
 }
 
 func (e *Estimator) push(x interval) {

@@ -253,6 +253,35 @@ func TestLumpsFewerThanIntervalsAreMeteredByTheirMean(t *testing.T) {
 	}
 }
 
+// A sender that stands still for a moment just after its step looks like a lump
+// and silence; what is learned from that must not hide the rest of the step.
+func TestAStepThatIsInterruptedIsFollowedAllTheSame(t *testing.T) {
+	const interval = int64(20 * time.Millisecond)
+	for _, begins := range [][]int64{{7, 7}, {7, 0, 14}, {7, 1, 13}, {3, 7, 0, 14}, {7, 0, 14, 0, 14}, {7, 0, 14, 0, 0, 21}, {2, 5, 0, 14, 0, 14}} {
+		e := enforce.NewEstimator(enforce.EstimatorConfig{})
+		now := int64(0)
+		e.Update(now, 0)
+		for i := range 500 { // 15/s
+			now += interval
+			e.Update(now, []int64{0, 0, 1, 0, 0, 0, 1, 0, 0, 1}[i%10])
+		}
+		took := -1
+		for i := range 100 { // 333/s
+			units := []int64{7, 7, 6}[i%3]
+			if i < len(begins) {
+				units = begins[i]
+			}
+			now += interval
+			if got, _ := e.Update(now, units); took < 0 && float64(got) >= 0.97*333e6 {
+				took = i + 1
+			}
+		}
+		if took < 0 || took > 8 {
+			t.Errorf("%v: 97 %% of the step after %d intervals, want at most 8", begins, took)
+		}
+	}
+}
+
 func TestModerateStepIsFollowedWithinASecond(t *testing.T) {
 	e, a := enforce.NewEstimator(enforce.EstimatorConfig{}), poisson(11)
 	now := int64(0)
