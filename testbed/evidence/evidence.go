@@ -61,9 +61,15 @@ type Run struct {
 	Events []Event       `json:"events"` // single instants
 
 	// Load is what the generators saw: Load.Streams[class*len(Nodes)+node].
-	Load   load.Report `json:"load"`
-	Origin Origin      `json:"origin"`
-	Series []Series    `json:"series"` // one for each node
+	Load load.Report `json:"load"`
+	// Legit is what a trace says of the last class: how much of what was offered
+	// was no flood, and as much of what was admitted, place by place and cycle by
+	// cycle; nobody can tell the two apart.
+	LegitOffered  float64 `json:"legit_offered,omitempty"`
+	LegitAdmitted float64 `json:"legit_admitted,omitempty"`
+
+	Origin Origin   `json:"origin"`
+	Series []Series `json:"series"` // one for each node
 	// Steps are the demand steps whose reaction was timed.
 	Steps []Step `json:"steps,omitempty"`
 	// Network counts what the emulated WAN did.

@@ -42,7 +42,7 @@ func ReadSimulation(r io.Reader) (Simulation, error) {
 // Compare sets the runs of contention scenarios beside simulations of the same
 // scenario on the same topology: a run of S2 is one whose name ends in "-s2", in
 // the group "contention". Runs that no simulation is of are left out, as are
-// naive ones. Legit of a run is not known here and below 0.
+// naive ones.
 func Compare(outcomes []evidence.Outcome, simulations []Simulation) []Comparison {
 	var out []Comparison
 	for i := range outcomes {
@@ -80,7 +80,7 @@ func (s *Simulated) of(r *evidence.Run) (Score, bool) {
 }
 
 // ScoreOf is how well a run served its demand. Over is how far the bound was
-// exceeded at the origin; Legit is not known from a run and below 0.
+// exceeded at the origin; Legit is below 0 where the run does not tell.
 func ScoreOf(r *evidence.Run) Score {
 	var all phaseSum
 	served := func(s phaseSum) float64 {
@@ -99,6 +99,9 @@ func ScoreOf(r *evidence.Run) Score {
 		if k == len(r.Classes)-1 {
 			score.Low = served(s)
 		}
+	}
+	if r.LegitOffered > 0 {
+		score.Legit = 100 * r.LegitAdmitted / r.LegitOffered
 	}
 	score.Total = served(all)
 	if !r.Origin.Bound.OK() {

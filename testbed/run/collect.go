@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"subak/allocator"
 	"subak/chaos/bound"
 	"subak/testbed/evidence"
 	"subak/testbed/load"
@@ -67,6 +68,7 @@ func (r *session) collect() evidence.Run {
 	out.Load = r.gen.Report()
 	out.Series = r.cluster.Series(r.record.start, scenario.Bin, int(out.Length/scenario.Bin))
 	r.addLoad(&out)
+	r.addLegit(&out)
 	r.addOrigin(&out)
 	wake := r.strain.latency()
 	out.Network = r.network(wake)
@@ -93,6 +95,42 @@ func (r *session) addLoad(out *evidence.Run) {
 			s.Errors = append(s.Errors, cut(st.Failed))
 		}
 	}
+}
+
+// addLegit reckons the legitimate part of the last class of a trace.
+func (r *session) addLegit(out *evidence.Run) {
+	if r.story.Trace == nil {
+		return
+	}
+	trace, err := r.story.Contention(r.top)
+	if err != nil {
+		r.record.event("trace", -1, failedKind, "%v", err)
+		return
+	}
+	demand, legit := make([]allocator.Rate, len(out.Classes)*r.nodes), make([]allocator.Rate, r.nodes)
+	per := int(r.story.Trace.Cycle / scenario.Bin)
+	for n := range r.story.Trace.Cycles {
+		trace.Cycle(r.story.Trace.First+n, demand)
+		trace.Legit(r.story.Trace.First+n, legit)
+		for i := range out.Series {
+			low := len(out.Classes) - 1
+			all := demand[low*r.nodes+i]
+			if all == 0 {
+				continue
+			}
+			part := float64(legit[i]) / float64(all)
+			out.LegitOffered += part * sum(out.Series[i].Offered[low], n*per, (n+1)*per)
+			out.LegitAdmitted += part * sum(out.Series[i].Admitted[low], n*per, (n+1)*per)
+		}
+	}
+}
+
+// sum adds up the bins from one up to another.
+func sum(bins []uint32, from, to int) (n float64) {
+	for _, v := range bins[min(from, len(bins)):min(to, len(bins))] {
+		n += float64(v)
+	}
+	return n
 }
 
 // addOrigin judges the arrivals.

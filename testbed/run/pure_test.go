@@ -233,6 +233,39 @@ func TestConnectionsFollowTheRateWithinTheirBounds(t *testing.T) {
 	}
 }
 
+func TestTheLegitimatePartIsThatOfTheTrace(t *testing.T) {
+	all, err := scenario.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == "contention-five-s2" })
+	r := &session{story: all[i].For(evidence.Subak), top: five(), nodes: 5, record: newRecorder()}
+	rates, err := r.story.Rates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := evidence.Run{Classes: r.classNames()}
+	per := int(r.story.Trace.Cycle / scenario.Bin)
+	for i := range 5 {
+		var offered, half []uint32 // a hundred times what the trace has, against rounding
+		for _, rate := range rates[5+i] {
+			for range per {
+				n := uint32(100 * rate * scenario.Bin.Seconds())
+				offered, half = append(offered, n), append(half, n/2)
+			}
+		}
+		out.Series = append(out.Series, evidence.Series{Offered: [][]uint32{nil, offered}, Admitted: [][]uint32{nil, half}})
+	}
+	r.addLegit(&out)
+	// A tenth of 1600/s for a minute.
+	if want := 100 * 160.0 * 60; out.LegitOffered < 0.97*want || out.LegitOffered > 1.03*want {
+		t.Errorf("%.0f legitimate of a trace with %.0f", out.LegitOffered, want)
+	}
+	if part := out.LegitAdmitted / out.LegitOffered; part < 0.499 || part > 0.501 {
+		t.Errorf("%.4f of it admitted, want a half", part)
+	}
+}
+
 func TestTheSpreadIsWideOnlyWhereManyAreSlow(t *testing.T) {
 	ms := time.Millisecond
 	for _, c := range []struct{ p99, p999, want time.Duration }{
