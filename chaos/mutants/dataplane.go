@@ -10,7 +10,7 @@ func dataPlane() []Mutant {
 			Breaks:    "lender and borrower both use the loan until the lender's next cycle",
 			Adversary: Adversary{Kind: timed, Mode: "plain", Faults: 40, Seeds: 40},
 			Patches: []Patch{
-				{corePass, "\tc.published = now\n\tc.install(now)\n", "\tc.published = now\n"},
+				{corePass, "\tc.published = now\n\tif !c.led.Quiet() {\n\t\tc.stale.all = true // any budget may lend more by this row\n\t}\n\tc.installNews(now)\n", "\tc.published = now\n"},
 				{corePass, "\trow := c.led.Publish(now,", "\tc.install(now)\n\trow := c.led.Publish(now,"},
 			},
 		},
@@ -74,7 +74,7 @@ func dataPlane() []Mutant {
 				{allocatorShare, "\t\"math/bits\"\n)\n", "\t\"math/bits\"\n)\n\n// fused says that the CPU fuses multiply and add.\nvar fused bool\n\nfunc (*Allocator) SetFused(is bool) { fused = is }\n"},
 				{allocatorShare, "// scratch is the memory", "func floatShare(out, v []Rate, total, sum Rate) {\n\tratio := float64(total) / float64(sum)\n\tfor i, x := range v {\n\t\tif fused {\n\t\t\tout[i] = Rate(math.FMA(float64(x), ratio, float64(out[i])))\n\t\t} else {\n\t\t\tproduct := float64(x) * ratio\n\t\t\tout[i] = Rate(product + float64(out[i]))\n\t\t}\n\t}\n}\n\n// scratch is the memory"},
 				{allocatorPlace, "\t\ta.s.addShare(out, weight, spare, sum)\n\t\treturn 0\n", "\t\tfloatShare(out, weight, spare, sum)\n\t\treturn 0\n"},
-				{corePass, "err = b.alloc.Allocate(b.Target, b.View.Demand)", "b.alloc.SetFused(c.pos%2 == 1)\n\t\terr = b.alloc.Allocate(b.Target, b.View.Demand)"},
+				{corePass, "err = b.alloc.Allocate(b.Target, demand)", "b.alloc.SetFused(c.pos%2 == 1)\n\t\terr = b.alloc.Allocate(b.Target, demand)"},
 			},
 		},
 		{

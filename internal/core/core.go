@@ -123,6 +123,7 @@ type Core struct {
 	busyAt                      int64 // when there was demand last, lease clock
 	published                   int64 // when the newest own row left, lease clock
 	settledAll                  int64 // when a tick settled all budgets last
+	wasQuiet                    bool  // at the last tick
 	urgent                      bool  // a change over 1 % of base waits to be published
 	saved                       uint64
 	listenEnd                   int64 // a node with a memory speaks by then at the latest

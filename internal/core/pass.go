@@ -30,14 +30,14 @@ const quietSettle = int64(time.Second)
 // since the last turn. wallMillis is a wall-clock reading: sequence numbers of
 // all nodes stay close by it, nothing else uses it.
 func (c *Core) Turn(now int64, wallMillis uint64, news bool) (next int64) {
-	if now >= c.sampleDue {
+	tick := now >= c.tickDue
+	if now >= c.sampleDue || tick && c.sampleGap(now) > sampleEvery { // to wake up once, not twice
 		if c.sample(now) {
 			c.urgent = true
 			news = true
 		}
 		c.sampleDue = now + c.sampleGap(now)
 	}
-	tick := now >= c.tickDue
 	if tick {
 		c.tickDue = max(c.tickDue+c.cfg.Tick.Nanoseconds(), now+c.cfg.Tick.Nanoseconds()/2)
 	}
@@ -90,9 +90,11 @@ func (c *Core) sample(now int64) (jumped bool) {
 func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	wake = now + c.cfg.Tick.Nanoseconds()
 	if tick {
-		if !c.led.Quiet() || now-c.settledAll >= quietSettle {
+		quiet := c.led.Quiet()
+		if !quiet || !c.wasQuiet || now-c.settledAll >= quietSettle {
 			c.stale.all, c.settledAll = true, now
 		}
+		c.wasQuiet = quiet
 		c.catchUp(now)
 		c.remind(now)
 		c.heedClocks(now)
@@ -189,7 +191,10 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 	}
 	row := c.led.Publish(now, wallMillis/uint64(c.cfg.Tick.Milliseconds()))
 	c.published = now
-	c.install(now)
+	if !c.led.Quiet() {
+		c.stale.all = true // any budget may lend more by this row
+	}
+	c.installNews(now)
 	if row == nil {
 		return // superseded: nothing is said until the new life
 	}

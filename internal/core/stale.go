@@ -11,7 +11,8 @@ import (
 // concerns all budgets, works on all: time alone moves leases and windows, and a
 // renewed lease need not reach the data plane before the next tick. A quiet node
 // has no leases: its ticks work on all once in quietSettle. Before a row
-// leaves, all budgets are put in force, since any of them may lend more by it.
+// leaves that lends or borrows, all budgets are put in force, since any of them may
+// lend more by it.
 
 // stale says which budgets have news since they were settled last.
 type stale struct {

@@ -225,7 +225,7 @@ func (r *session) pace() cluster.Pace {
 		p = cluster.Pace{Status: 250 * time.Millisecond, Usage: 2 * time.Second, Metrics: 5 * time.Second}
 	}
 	if w := r.story.Watch; w > 0 {
-		p.Status, p.Metrics = w, max(w, p.Metrics)
+		p.Status, p.Metrics = w, max(min(w, 10*time.Second), p.Metrics)
 	}
 	return p
 }
