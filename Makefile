@@ -17,7 +17,7 @@ SCENARIO    ?=
 REPORTS     ?= bin/reports
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-short changes test race fuzz-smoke bench golden lint fmt sim demo-changes sim-timed \
+.PHONY: help setup build demo demo-short changes test race baseline fuzz-smoke bench golden lint fmt sim demo-changes sim-timed \
     sim-smoke mutants explore figures scale testbed testbed-ci testbed-check contention docker ci clean
 
 help: ## list the targets
@@ -39,12 +39,16 @@ test: setup ## every test
 race: ## every test under the race detector
 	@scripts/check.sh race $(GO) test -race -shuffle=on ./...
 
+baseline: ## the build that is compared with: its code is not in the shipped one
+	@$(GO) vet -tags baseline ./cmd/node ./internal/core ./internal/node
+	@scripts/check.sh baseline $(GO) test -tags baseline -run Baseline ./cmd/node ./internal/core ./internal/node
+
 fuzz-smoke: ## each fuzz target FUZZTIME times (or e.g. FUZZTIME=60s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 bench: ## benchmarks: ns/op, allocs, ns/cell, bytes per row (figures, no verdict on time)
 	@scripts/check.sh bench $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
-	    ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
+	    ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node ./testbed/wan
 
 golden: ## golden hashes on amd64 v1, amd64 v3, 386, and arm64 (emulated where possible)
 	@scripts/golden.sh
@@ -104,7 +108,7 @@ lint: $(GOLANGCI) ## gofmt, vet, import direction, clocks in pure packages
 fmt: ## format the tree
 	@gofmt -w $$(git ls-files '*.go') && echo "fmt: ok"
 
-ci: setup build lint test race golden fuzz-smoke sim-smoke mutants demo-short demo-changes testbed-ci docker ## what CI runs
+ci: setup build lint test race baseline golden fuzz-smoke sim-smoke mutants demo-short demo-changes testbed-ci docker ## what CI runs
 	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
 	@echo "ci: ok"
 
