@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"subak/testbed/evidence"
+	"subak/testbed/report"
 	"subak/testbed/run"
 	"subak/testbed/scenario"
 )
@@ -120,6 +121,25 @@ func TestOutcomesAreStoredAndRestoredByTime(t *testing.T) {
 	}
 	if _, err := restore(dir); err == nil || !strings.Contains(err.Error(), "x"+suffix) {
 		t.Errorf("a broken file: %v, want its name", err)
+	}
+}
+
+func TestTheSummaryLinksThePicturesThatThereAre(t *testing.T) {
+	dir := t.TempDir()
+	steps := outcome("reaction", true)
+	steps.Run.Nodes = []string{"ams"}
+	steps.Run.Steps = []evidence.Step{{At: time.Second, Before: 1, Target: 2, Took: time.Second / 2}}
+	if _, err := writeReport(dir, []evidence.Outcome{steps}, report.About{}); err != nil {
+		t.Fatal(err)
+	}
+	summary, err := os.ReadFile(filepath.Join(dir, "summary.md"))
+	if err != nil || !strings.Contains(string(summary), "testbed-reaction.svg") || strings.Contains(string(summary), shown) {
+		t.Errorf("%v:\n%s", err, summary)
+	}
+	for _, name := range []string{"report.html", "testbed-reaction.svg"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

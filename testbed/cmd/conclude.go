@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -66,10 +67,45 @@ func (o *options) conclude(out io.Writer, all []evidence.Outcome) error {
 	return nil
 }
 
-// writeReport writes report.html and summary.md with its pictures.
+// writeReport writes report.html, and summary.md with its pictures beside it.
 func writeReport(dir string, all []evidence.Outcome, about report.About) (path string, err error) {
 	path = filepath.Join(dir, "report.html")
-	return path, write(path, func(w io.Writer) error { return report.HTML(w, all, about) })
+	if err := write(path, func(w io.Writer) error { return report.HTML(w, all, about) }); err != nil {
+		return path, err
+	}
+	if about.Figures, err = drawFigures(dir, all); err != nil {
+		return path, err
+	}
+	return path, write(filepath.Join(dir, "summary.md"), func(w io.Writer) error { return report.Markdown(w, all, about) })
+}
+
+// shown is the scenario whose variants the summary shows.
+const shown = "partition-11-11"
+
+// drawFigures writes the pictures of the summary that the outcomes give.
+func drawFigures(dir string, all []evidence.Outcome) (figures []report.Figure, err error) {
+	ofShown := slices.DeleteFunc(slices.Clone(all), func(o evidence.Outcome) bool { return o.Run.Scenario != shown })
+	for _, f := range []struct {
+		report.Figure
+		draw func(io.Writer, []evidence.Outcome) error
+		of   []evidence.Outcome
+	}{
+		{report.Figure{Path: "testbed-" + shown + ".svg", Caption: "Arrivals at the origin while eleven cities are cut off from eleven, by variant"}, report.Origins, ofShown},
+		{report.Figure{Path: "testbed-reaction.svg", Caption: "Time from a demand step to 99 % of its target"}, report.Reactions, all},
+	} {
+		var text bytes.Buffer
+		switch err := f.draw(&text, f.of); {
+		case errors.Is(err, report.ErrNothing):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Path), text.Bytes(), 0o644); err != nil {
+			return nil, err
+		}
+		figures = append(figures, f.Figure)
+	}
+	return figures, nil
 }
 
 func write(path string, f func(io.Writer) error) (err error) {
