@@ -159,7 +159,7 @@ with those of the claims as they are now.`,
 			if err != nil {
 				return err
 			}
-			about, err := about(args[0], all, "testbed report")
+			about, err := about(args[0], all, "testbed run; written again by testbed report")
 			if err != nil {
 				return err
 			}
