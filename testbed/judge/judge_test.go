@@ -274,8 +274,8 @@ func TestWhatANodeCosts(t *testing.T) {
 				r.Series[i].RSS = nil
 			}
 		}, "resident", false, noBiteWords},
-		{"cpu", cpu, nil, "of a core", true, "mean 1.00 %"},
-		{"too much cpu", cpu, func(r *evidence.Run) { r.Series[gru].CPU[139] += 1_000_000 }, "of a core", false, "most 1.01 % at gru"},
+		{"cpu", cpu, nil, "of a core", true, "1.00 %"},
+		{"too much cpu", cpu, func(r *evidence.Run) { r.Series[gru].CPU[139] += 1_000_000 }, "of a core", false, "1.01 % at gru"},
 		{"gossip", gossip, nil, "gossip sent", true, "1,000 bytes/s, mean 1,000"},
 		{"too much gossip", gossip, func(r *evidence.Run) { r.Series[gru].GossipSent[139] += 100 }, "gossip sent", false, "most at gru"},
 		{"reported only", reported, func(r *evidence.Run) { r.Series[gru].GossipSent[139] += 1e9 }, "gossip sent", true, ""},
