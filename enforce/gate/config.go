@@ -133,13 +133,6 @@ const (
 	RetryOff
 )
 
-// Limits finds the limiters that rules name.
-type Limits interface {
-	// Limiter returns a budget's limiter and the index of a class in it; false
-	// where there is no such budget or class.
-	Limiter(budget, class string) (*enforce.Limiter, int, bool)
-}
-
 // Budget is one budget's limiter with its names.
 type Budget struct {
 	Name    string
@@ -150,7 +143,7 @@ type Budget struct {
 // Budgets is a fixed set of budgets.
 type Budgets []Budget
 
-// Limiter implements Limits.
+// Limiter implements enforce.Limits.
 func (bs Budgets) Limiter(budget, class string) (*enforce.Limiter, int, bool) {
 	for _, b := range bs {
 		if b.Name == budget {
@@ -163,7 +156,7 @@ func (bs Budgets) Limiter(budget, class string) (*enforce.Limiter, int, bool) {
 
 // Deps are what a gate asks of the outside.
 type Deps struct {
-	Limits Limits
+	Limits enforce.Limits
 	// Missing, if set, is told of targets that Limits does not have, while the
 	// gate is made; their rules then match nothing, so that requests go the way
 	// of OnUnknown, and a missing default refuses. Nil makes them faults.

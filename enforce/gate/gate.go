@@ -64,7 +64,7 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 // Renew returns a gate for another configuration or other limiters that goes on
 // counting where g stands. g still serves the requests that it has; close it
 // when it gets no new ones. Two renewals must not run at once.
-func (g *Gate) Renew(cfg Config, limits Limits) (*Gate, error) {
+func (g *Gate) Renew(cfg Config, limits enforce.Limits) (*Gate, error) {
 	deps := g.deps
 	deps.Limits = limits
 	return compileGate(cfg, deps, g.tally)
