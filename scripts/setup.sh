@@ -14,6 +14,11 @@ set -eu
 needs() {
 	cat <<-'LIST'
 		chromium|chromium chromium-browser google-chrome|chromium|the dashboard test|
+		nginx|nginx /usr/sbin/nginx|nginx|the doors test|
+		caddy|caddy|caddy|the doors test|
+		haproxy|haproxy /usr/sbin/haproxy|haproxy|the doors test|
+		curl|curl|curl|the doors test|
+		wrk|wrk|wrk|make bench-peers|
 		qemu|qemu-aarch64-static qemu-aarch64|qemu-user-static|running the arm64 golden-hash test|
 		engine|dockerd|docker.io|make docker-smoke|docker
 		compose|docker-compose|docker-compose|make docker-smoke|docker
@@ -89,10 +94,26 @@ fi
 
 packages=$(echo "$lacking" | cut -d'|' -f3 | tr '\n' ' ')
 echo "setup: installing $packages" >&2
-# A daemon among them is for a test to start, not for the machine: runlevel 1 says
-# so to those that have init scripts.
+# A daemon among them is for a test to start, not for the machine, whose ports 80
+# and 443 it would take. policy-rc.d says so to every way in which a package starts
+# one, runlevel 1 to init scripts that do not ask it; and none comes up at the next boot.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	trap 'rm -f "$policy"' EXIT
+	trap 'exit 1' HUP INT TERM
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod 755 "$policy"
+fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 quietly apt-get update -qq
 # The list is split into words on purpose.
 # shellcheck disable=SC2086
 quietly apt-get install -y -qq --no-install-recommends $packages
+if command -v systemctl >/dev/null 2>&1; then
+	for package in $packages; do
+		if [ -e "/lib/systemd/system/$package.service" ]; then
+			systemctl disable "$package.service" >/dev/null 2>&1 ||
+				echo "setup: $package may come up at the next boot: it could not be disabled" >&2
+		fi
+	done
+fi
