@@ -13,6 +13,23 @@ type History struct {
 	Demand []float64 `json:"sum_demand"`
 }
 
+// Sum is one point of a budget's history: what all locations that this node sees
+// enforce and ask for together.
+type Sum struct {
+	Budget, Unit         string
+	Limit, Share, Demand float64
+}
+
+// Sums returns the sums of every budget.
+func (s *Status) Sums() []Sum {
+	sums := make([]Sum, len(s.Budgets))
+	for i := range s.Budgets {
+		b := &s.Budgets[i]
+		sums[i] = Sum{b.Name, b.Unit, b.Limit, b.SumShare, b.SumDemand}
+	}
+	return sums
+}
+
 // Frozen answers a freeze or unfreeze: the state asked for and accepted.
 type Frozen struct {
 	Frozen bool `json:"frozen"`

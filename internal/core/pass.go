@@ -191,7 +191,8 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 	}
 	row := c.led.Publish(now, wallMillis/uint64(c.cfg.Tick.Milliseconds()))
 	c.published = now
-	if !c.led.Quiet() {
+	quiet := c.led.Quiet()
+	if !quiet {
 		c.stale.all = true // any budget may lend more by this row
 	}
 	c.installNews(now)
@@ -203,5 +204,5 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 		c.cfg.CountDrop("state-not-saved")
 		return
 	}
-	c.emit(now, row, c.lineage.epoch(row.Epoch), changed)
+	c.emit(now, row, c.lineage.epoch(row.Epoch), changed, quiet)
 }

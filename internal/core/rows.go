@@ -95,8 +95,9 @@ func newTraffic() traffic {
 	}
 }
 
-// emit lets a row leave that was published under ep.
-func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) {
+// emit lets a row leave that was published under ep; quiet says that the node
+// deals with nobody.
+func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet bool) {
 	// What is left of the row's share of bytes says again what it said before, for
 	// those who lost it.
 	share := rowBudget * min(now-c.traffic.at, c.cfg.Tick.Nanoseconds()) / c.cfg.Tick.Nanoseconds()
@@ -113,7 +114,7 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed bool) 
 	each, ok := c.out.(EachOutbox)
 	copies := len(ep.Roster) >= copiesFrom
 	// A live window must hold enough of the rows that a peer still gets.
-	spares := c.cfg.Live >= 3*quietEvery*c.cfg.Tick && !changed && c.led.Quiet()
+	spares := c.cfg.Live >= 3*quietEvery*c.cfg.Tick && !changed && quiet
 	if !ok || c.fullDue(now, row) || !copies && !spares {
 		c.out.Publish(packet, changed)
 		return

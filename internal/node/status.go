@@ -20,11 +20,10 @@ var ErrBusy = errors.New("the decision loop does not answer; try again, and look
 // so new any more: while somebody asks often, four times a second.
 func (n *Node) Status() api.Status {
 	if s := n.last.Load(); s != nil {
-		age := time.Since(s.Time)
-		if age >= statusEvery/2 {
-			n.wanted.Store(true)
-		}
-		if age < time.Second {
+		if age := time.Since(s.Time); age < time.Second {
+			if age >= statusEvery/2 {
+				n.wanted.Store(true)
+			}
 			return *s
 		}
 	}
@@ -239,26 +238,43 @@ func (n *Node) budgetStatus(now int64, b *core.Budget, l *ledger.Status) api.Bud
 			Borrowed: uint64(counts[k].Borrowed), RefusedRate: units(b.Refused(now, k, counts)),
 		})
 	}
-	n.cells(&s, b, l)
+	n.cells(now, &s, b, l)
 	return s
 }
 
-// cells fills the columns of every roster node and the loans, by the rows seen.
-func (n *Node) cells(s *api.Budget, b *core.Budget, l *ledger.Status) {
-	moved := make([]float64, len(b.Total)) // borrowed less lent, by roster position
+// shares are what every roster node may enforce by the rows seen: its ceiling,
+// what it has borrowed less what it has lent. Of this node it is what it enforces.
+func (n *Node) shares(now int64, b *core.Budget, l *ledger.Status) []float64 {
+	shares := make([]float64, len(b.Total))
 	for _, loan := range l.Loans {
 		if loan.Budget != b.Index {
 			continue
 		}
 		amount := units(loan.Amount)
-		s.Loans = append(s.Loans, api.Loan{From: n.core.NodeName(loan.From), To: n.core.NodeName(loan.To), Amount: amount})
 		if i := n.core.Epoch().Position(loan.From); i >= 0 {
-			moved[i] -= amount
+			shares[i] -= amount
 		}
 		if i := n.core.Epoch().Position(loan.To); i >= 0 {
-			moved[i] += amount
+			shares[i] += amount
 		}
 	}
+	for i := range shares {
+		shares[i] = max(0, shares[i]+units(b.View.Ceilings[i]))
+	}
+	if i := n.core.Position(); i >= 0 {
+		shares[i] = units(b.Limiter.Share(now, nil))
+	}
+	return shares
+}
+
+// cells fills the columns of every roster node and the loans, by the rows seen.
+func (n *Node) cells(now int64, s *api.Budget, b *core.Budget, l *ledger.Status) {
+	for _, loan := range l.Loans {
+		if loan.Budget == b.Index {
+			s.Loans = append(s.Loans, api.Loan{From: n.core.NodeName(loan.From), To: n.core.NodeName(loan.To), Amount: units(loan.Amount)})
+		}
+	}
+	shares := n.shares(now, b, l)
 	nodes, classes := len(b.Total), b.Classes()
 	figures := make([]float64, 3*nodes*classes) // of all cells in one piece
 	column := func() []float64 {
@@ -268,10 +284,9 @@ func (n *Node) cells(s *api.Budget, b *core.Budget, l *ledger.Status) {
 	}
 	s.Cells = make([]api.Location, 0, nodes)
 	for i, m := range n.core.Epoch().Roster {
-		c := api.Location{Node: n.core.NodeName(m.ID), Live: b.View.Live[i], Ceiling: units(b.View.Ceilings[i])}
-		c.Share = max(0, c.Ceiling+moved[i])
+		c := api.Location{Node: n.core.NodeName(m.ID), Live: b.View.Live[i], Ceiling: units(b.View.Ceilings[i]), Share: shares[i]}
 		if i == n.core.Position() {
-			c.Ceiling, c.Share = s.Ceiling, s.Share
+			c.Ceiling = s.Ceiling
 		}
 		c.Demand, c.Target, c.Refused = column(), column(), column()
 		for k := range classes {

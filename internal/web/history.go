@@ -36,29 +36,28 @@ type ring struct {
 
 func newHistory() *history { return &history{rings: map[string]*ring{}} }
 
-// record adds one sample of every budget in st and forgets budgets that st no
-// longer has. It returns how many budgets found no room.
-func (h *history) record(millis int64, st *api.Status) (dropped int) {
+// record adds one point of every budget and forgets budgets that sums no longer
+// has. It returns how many budgets found no room.
+func (h *history) record(millis int64, sums []api.Sum) (dropped int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	known := make(map[string]bool, len(st.Budgets))
-	for i := range st.Budgets {
-		known[st.Budgets[i].Name] = true
+	known := make(map[string]bool, len(sums))
+	for i := range sums {
+		known[sums[i].Budget] = true
 	}
 	maps.DeleteFunc(h.rings, func(name string, _ *ring) bool { return !known[name] })
-	for i := range st.Budgets {
-		b := &st.Budgets[i]
-		r := h.rings[b.Name]
+	for _, b := range sums {
+		r := h.rings[b.Budget]
 		if r == nil {
 			if len(h.rings) >= historyBudgets {
 				dropped++
 				continue
 			}
 			r = &ring{}
-			h.rings[b.Name] = r
+			h.rings[b.Budget] = r
 		}
 		r.unit = b.Unit
-		r.add(point{millis, b.Limit, b.SumShare, b.SumDemand})
+		r.add(point{millis, b.Limit, b.Share, b.Demand})
 	}
 	return dropped
 }

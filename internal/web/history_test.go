@@ -43,7 +43,7 @@ func TestTheHistoryIsTheNewestPointsOfTheBudgetsThatExist(t *testing.T) {
 					st.Budgets = append(st.Budgets, api.Budget{Name: name, Unit: "/s", Limit: p.limit, SumShare: p.share, SumDemand: p.demand})
 					next[name] = append(model[name], p)
 				}
-				h.record(millis, &st)
+				h.record(millis, st.Sums())
 				model = next
 			}
 			for _, name := range []string{"a", "b", "c"} {
@@ -67,7 +67,7 @@ func TestTheHistoryHoldsABoundedNumberOfBudgets(t *testing.T) {
 	for i := range historyBudgets + 7 {
 		st.Budgets = append(st.Budgets, api.Budget{Name: fmt.Sprint(i)})
 	}
-	if dropped := h.record(1, &st); dropped != 7 {
+	if dropped := h.record(1, st.Sums()); dropped != 7 {
 		t.Errorf("%d samples dropped, want 7", dropped)
 	}
 	if n := len(h.names()); n != historyBudgets {

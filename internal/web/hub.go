@@ -10,20 +10,22 @@ import (
 	"subak/internal/api"
 )
 
-// hub takes a snapshot at every interval, records it and offers it to the open
-// streams. One goroutine (run) samples; streams come and go from request
-// goroutines.
+// hub keeps the history, a point at every interval, and offers a snapshot to the
+// open streams. While there are none it asks for the sums only: a snapshot of
+// many budgets is what a node that nobody looks at would do most. One goroutine
+// (run) samples; streams come and go from request goroutines.
 type hub struct {
-	snapshot func() api.Status
-	every    time.Duration
-	history  *history
-	metrics  *metrics
-	nudges   chan struct{} // ask for a sample now; one waiting nudge is enough
+	backend Backend
+	every   time.Duration
+	start   time.Time
+	history *history
+	metrics *metrics
+	nudges  chan struct{} // ask for a sample now; one waiting nudge is enough
 
 	mu         sync.Mutex
 	streams    map[*stream]struct{} // guarded by mu
 	last       api.Status           // newest snapshot; guarded by mu
-	lastMillis int64                // when it was taken; 0 before the first; guarded by mu
+	lastMillis int64                // when it was taken; 0 when there is none; guarded by mu
 }
 
 // stream is one subscriber. frames is closed when the stream must end; the hub
@@ -33,26 +35,24 @@ type stream struct {
 	frames chan []byte
 }
 
-func newHub(snapshot func() api.Status, every time.Duration, m *metrics) *hub {
+func newHub(b Backend, every time.Duration, m *metrics) *hub {
 	return &hub{
-		snapshot: snapshot,
-		every:    every,
-		history:  newHistory(),
-		metrics:  m,
-		nudges:   make(chan struct{}, 1),
-		streams:  map[*stream]struct{}{},
+		backend: b,
+		every:   every,
+		start:   time.Now(),
+		history: newHistory(),
+		metrics: m,
+		nudges:  make(chan struct{}, 1),
+		streams: map[*stream]struct{}{},
 	}
 }
 
 // run samples until ctx ends. The streams end by the same context.
 func (h *hub) run(ctx context.Context) {
-	// Elapsed monotonic time on top of one reading of the wall clock: plots must
-	// not fold when the clock is stepped.
-	start := time.Now()
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	for {
-		h.sample(start.UnixMilli() + time.Since(start).Milliseconds())
+		h.sample(h.millis())
 		select {
 		case <-ctx.Done():
 			return
@@ -62,6 +62,10 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
+// millis is elapsed monotonic time on top of one reading of the wall clock: plots
+// must not fold when the clock is stepped.
+func (h *hub) millis() int64 { return h.start.UnixMilli() + time.Since(h.start).Milliseconds() }
+
 // nudge asks for a sample before the next interval ends.
 func (h *hub) nudge() {
 	select {
@@ -70,13 +74,25 @@ func (h *hub) nudge() {
 	}
 }
 
-// sample takes one snapshot, records it and offers it to all streams.
+// sample records the present and offers a snapshot to all streams.
 func (h *hub) sample(millis int64) {
-	st := h.snapshot()
-	h.metrics.budgetsDropped.Add(float64(h.history.record(millis, &st)))
+	var st api.Status
+	watched := h.watched()
+	var sums []api.Sum
+	if watched {
+		st = h.backend.Status()
+		sums = st.Sums()
+	} else {
+		sums = h.backend.Sums()
+	}
+	h.metrics.budgetsDropped.Add(float64(h.history.record(millis, sums)))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last, h.lastMillis = st, millis
+	h.last, h.lastMillis = st, 0
+	if !watched {
+		return
+	}
+	h.lastMillis = millis
 	frames := map[string][]byte{} // by budget asked for: encoded once per sample
 	for s := range h.streams {
 		frame, ok := frames[s.budget]
@@ -95,12 +111,22 @@ func (h *hub) sample(millis int64) {
 	}
 }
 
-// latest is the newest snapshot and when it was taken; ok is false before the
-// first.
-func (h *hub) latest() (millis int64, _ api.Status, ok bool) {
+func (h *hub) watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.lastMillis, h.last, h.lastMillis != 0
+	return len(h.streams) > 0
+}
+
+// latest is the newest snapshot and when it was taken: one that the streams got,
+// or else a new one.
+func (h *hub) latest() (millis int64, _ api.Status) {
+	h.mu.Lock()
+	millis, st := h.lastMillis, h.last
+	h.mu.Unlock()
+	if millis == 0 {
+		millis, st = h.millis(), h.backend.Status()
+	}
+	return millis, st
 }
 
 // subscribe adds a stream, or returns nil when there are too many.

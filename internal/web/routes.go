@@ -220,9 +220,8 @@ func (s *Server) firstFrames(budget string) []byte {
 			out = append(out, frame("history", past.Millis[len(past.Millis)-1], past)...)
 		}
 	}
-	if millis, st, ok := s.hub.latest(); ok {
-		out = append(out, statusFrame(millis, &st, budget)...)
-	}
+	millis, st := s.hub.latest()
+	out = append(out, statusFrame(millis, &st, budget)...)
 	return out
 }
 

@@ -236,6 +236,11 @@ func (b *scripted) Ready() (bool, string) {
 	return false, "no config epoch is in force yet"
 }
 
+func (b *scripted) Sums() []api.Sum {
+	st := b.Status()
+	return st.Sums()
+}
+
 func (b *scripted) Shares() (s api.Shares) {
 	for _, x := range b.Status().Budgets {
 		s.Budgets = append(s.Budgets, api.Share{Name: x.Name, Total: x.Share})
@@ -261,6 +266,6 @@ func prefill(s *Server, b *scripted) {
 		if i%4 == 0 { // a large scene takes a while to write
 			st = b.scene.at(math.Max(0, b.sec-float64(historyPoints-i)*0.5))
 		}
-		s.hub.history.record(now-int64(historyPoints-i)*500, &st)
+		s.hub.history.record(now-int64(historyPoints-i)*500, st.Sums())
 	}
 }

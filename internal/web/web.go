@@ -71,9 +71,12 @@ var (
 // Backend is the node as the admin interface sees it. Methods are called from
 // many goroutines at once and must not block for long.
 type Backend interface {
-	// Status is a snapshot that the caller may keep; it is asked for at least
-	// twice a second, so it has to be cheap.
+	// Status is a snapshot that the caller may keep; while somebody looks at the
+	// dashboard it is asked for twice a second.
 	Status() api.Status
+	// Sums is the part of Status that the history keeps; it is asked for twice
+	// a second for as long as the node runs, so it has to be cheap.
+	Sums() []api.Sum
 	// Shares is what is enforced at this instant; it waits for nothing and may be
 	// asked for a hundred times a second.
 	Shares() api.Shares
@@ -183,7 +186,7 @@ func New(cfg Config, b Backend) (*Server, error) {
 		return nil, fmt.Errorf("admin: register metrics: %w", err)
 	}
 	s.guard = newGuard(&s.cfg, addr, &s.metrics)
-	s.hub = newHub(b.Status, cfg.SampleEvery, &s.metrics)
+	s.hub = newHub(b, cfg.SampleEvery, &s.metrics)
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout,
