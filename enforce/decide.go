@@ -2,42 +2,6 @@ package enforce
 
 import "sync/atomic"
 
-// Reason says why a request was refused, or would have been in shadow mode.
-type Reason uint8
-
-// The reasons. Their names are label values: they do not change.
-const (
-	Admitted      Reason = iota // nothing to complain about
-	ClassEmpty                  // the class's share is spent
-	BudgetEmpty                 // the node's share is spent
-	CostOverBurst               // the cost is above what the bucket can ever hold
-	NoShare                     // the share is 0
-	UnknownClass                // no such class
-	BadCost                     // cost under 1
-	Reasons       = iota
-)
-
-// String returns the reason's name as used in metrics and headers.
-func (r Reason) String() string {
-	switch r {
-	case Admitted:
-		return "admitted"
-	case ClassEmpty:
-		return "class-empty"
-	case BudgetEmpty:
-		return "budget-empty"
-	case CostOverBurst:
-		return "cost-over-burst"
-	case NoShare:
-		return "no-share"
-	case UnknownClass:
-		return "unknown-class"
-	case BadCost:
-		return "bad-cost"
-	}
-	return "unknown"
-}
-
 // Verdict is the outcome of one decision.
 type Verdict struct {
 	OK     bool   // let it through
@@ -77,7 +41,7 @@ func (l *Limiter) DecideClient(now int64, class int, cost int64, client uint64) 
 		return l.Decide(now, class, cost)
 	}
 	v := l.judge(now, class, cost)
-	if v.Reason >= UnknownClass {
+	if v.Reason == UnknownClass || v.Reason == BadCost {
 		return v
 	}
 	c := &l.cells[1+class]

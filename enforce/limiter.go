@@ -42,6 +42,9 @@ type LimiterConfig struct {
 	// not count as demand; rounded up to a power of two. 0 means DefaultClients,
 	// negative means none. 8 bytes each.
 	Clients int
+	// Tenants bounds single tenants of class k by Tenants[k]; nil means none of
+	// any class, as does the zero TenantConfig of one.
+	Tenants []TenantConfig
 }
 
 // Defaults of LimiterConfig.
@@ -70,6 +73,14 @@ func (c LimiterConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("lends or borrows has %d entries for %d classes", len(m), c.Classes))
 		}
 	}
+	if c.Tenants != nil && len(c.Tenants) != c.Classes {
+		errs = append(errs, fmt.Errorf("tenants has %d entries for %d classes", len(c.Tenants), c.Classes))
+	}
+	for k, t := range c.Tenants {
+		if err := t.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("tenants[%d]: %w", k, err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -82,6 +93,7 @@ type Limiter struct {
 	borrows []bool
 	shadow  bool
 	retries *retryTable // nil when off
+	tenants []*tenants  // by class, nil where a class has none; nil when all have
 	shape   shape
 
 	setting sync.Mutex // serialises SetSchedule and guards what follows
@@ -126,6 +138,7 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 	if cfg.Clients > 0 {
 		l.retries = newRetryTable(cfg.Clients)
 	}
+	l.tenants = newTenants(cfg, l.shape)
 	l.newest, l.last = now, now
 	l.seg.Store(l.shape.chain(make([]point, 1+cfg.Classes), now, clean(now, nil, cfg.Classes)))
 	return l
