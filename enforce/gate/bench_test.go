@@ -51,9 +51,9 @@ func BenchmarkGate(b *testing.B) {
 				Backends: to(mustURL("http://backend")), Check: gate.Check{Enabled: true}, QuietAdmitted: tc.quiet,
 				Default: gate.Target{Budget: "origin", Class: "low"},
 				Rules: []gate.Rule{
-					{gate.Match{Methods: []string{"POST"}, Path: "/api/*"}, gate.Target{Budget: "origin", Class: "high"}},
-					{gate.Match{Host: "*.example.com", Headers: map[string]string{"X-Verified": "1"}}, gate.Target{Budget: "origin", Class: "high"}},
-					{gate.Match{Network: prefixes("10.0.0.0/8")}, gate.Target{Budget: "origin", Class: "high"}},
+					{Match: gate.Match{Methods: []string{"POST"}, Path: "/api/*"}, Target: gate.Target{Budget: "origin", Class: "high"}},
+					{Match: gate.Match{Host: "*.example.com", Headers: map[string]string{"X-Verified": "1"}}, Target: gate.Target{Budget: "origin", Class: "high"}},
+					{Match: gate.Match{Network: prefixes("10.0.0.0/8")}, Target: gate.Target{Budget: "origin", Class: "high"}},
 				},
 			}, deps)
 			if err != nil {

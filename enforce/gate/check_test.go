@@ -34,7 +34,7 @@ func TestCheckAnswersForTheOriginalRequest(t *testing.T) {
 			w := newWorld(t, 10, 10)
 			g := w.gate(gate.Config{
 				TrustedHops: tc.hops, Check: gate.Check{Enabled: true},
-				Rules: []gate.Rule{{gate.Match{Methods: []string{"POST"}, Path: "/api/*"}, gate.Target{Budget: "origin", Class: "high"}}},
+				Rules: []gate.Rule{{Match: gate.Match{Methods: []string{"POST"}, Path: "/api/*"}, Target: gate.Target{Budget: "origin", Class: "high"}}},
 			})
 			a := send(t, "GET", serve(t, g), "/v1/check", tc.header...)
 			wantStatus(t, a, tc.status)
@@ -56,7 +56,7 @@ func TestCheckMatchesTheForwardedHost(t *testing.T) {
 	w := newWorld(t, 10, 10)
 	u := serve(t, w.gate(gate.Config{
 		TrustedHops: 1, Check: gate.Check{Enabled: true},
-		Rules: []gate.Rule{{gate.Match{Host: "shop.example"}, gate.Target{Budget: "origin", Class: "high"}}},
+		Rules: []gate.Rule{{Match: gate.Match{Host: "shop.example"}, Target: gate.Target{Budget: "origin", Class: "high"}}},
 	}))
 	send(t, "GET", u, "/v1/check", "X-Forwarded-Uri: /", "X-Forwarded-Host: shop.example:443")
 	if got := w.counts(0).Admitted; got != 1 {

@@ -145,9 +145,9 @@ func TestFirstRuleThatMatchesDecidesAndCosts(t *testing.T) {
 	u := serve(t, w.gate(gate.Config{
 		Backends: to(serve(t, http.HandlerFunc(echo))),
 		Rules: []gate.Rule{
-			{gate.Match{Path: "/dear"}, gate.Target{Budget: "origin", Class: "high", Cost: 7}},
-			{gate.Match{Path: "/*"}, gate.Target{Budget: "origin", Class: "low", Cost: 3}},
-			{gate.Match{}, gate.Target{Budget: "origin", Class: "high"}},
+			{Match: gate.Match{Path: "/dear"}, Target: gate.Target{Budget: "origin", Class: "high", Cost: 7}},
+			{Match: gate.Match{Path: "/*"}, Target: gate.Target{Budget: "origin", Class: "low", Cost: 3}},
+			{Match: gate.Match{}, Target: gate.Target{Budget: "origin", Class: "high"}},
 		},
 	}))
 	wantStatus(t, send(t, "GET", u, "/dear"), 200)
@@ -208,10 +208,10 @@ func TestForgedFieldsOfAnUntrustedPeerChangeNothing(t *testing.T) {
 		Backends: to(serve(t, http.HandlerFunc(echo))),
 		Check:    gate.Check{Enabled: true},
 		Rules: []gate.Rule{
-			{gate.Match{Network: prefixes("10.0.0.0/8")}, gate.Target{Budget: "origin", Class: "high"}},
-			{gate.Match{Path: "/api/*"}, gate.Target{Budget: "origin", Class: "high"}},
-			{gate.Match{Methods: []string{"POST"}}, gate.Target{Budget: "origin", Class: "high"}},
-			{gate.Match{Host: "inside.example"}, gate.Target{Budget: "origin", Class: "high"}},
+			{Match: gate.Match{Network: prefixes("10.0.0.0/8")}, Target: gate.Target{Budget: "origin", Class: "high"}},
+			{Match: gate.Match{Path: "/api/*"}, Target: gate.Target{Budget: "origin", Class: "high"}},
+			{Match: gate.Match{Methods: []string{"POST"}}, Target: gate.Target{Budget: "origin", Class: "high"}},
+			{Match: gate.Match{Host: "inside.example"}, Target: gate.Target{Budget: "origin", Class: "high"}},
 		},
 	}))
 	a := send(t, "GET", u, "/x", forged...)
@@ -258,7 +258,7 @@ func TestUnknownRequestsFollowOnUnknownAndAreCounted(t *testing.T) {
 		w := newWorld(t, 1000, 1000)
 		g := w.gate(gate.Config{
 			Backends: to(serve(t, http.HandlerFunc(echo))), OnUnknown: tc.on,
-			Rules: []gate.Rule{{gate.Match{Path: "/known"}, gate.Target{Budget: "origin", Class: "high"}}},
+			Rules: []gate.Rule{{Match: gate.Match{Path: "/known"}, Target: gate.Target{Budget: "origin", Class: "high"}}},
 		})
 		u := serve(t, g)
 		wantStatus(t, send(t, "GET", u, "/known"), 200)
@@ -280,8 +280,8 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		Check:       gate.Check{Enabled: true, Path: "check", RefusalStatus: 200},
 		Default:     gate.Target{Budget: "nope", Class: "low"},
 		Rules: []gate.Rule{
-			{gate.Match{Path: "api"}, gate.Target{Budget: "origin", Class: "none", Cost: -1}},
-			{gate.Match{}, gate.Target{Budget: "origin", Class: "low", Cost: enforce.MaxCost + 1}},
+			{Match: gate.Match{Path: "api"}, Target: gate.Target{Budget: "origin", Class: "none", Cost: -1}},
+			{Match: gate.Match{}, Target: gate.Target{Budget: "origin", Class: "low", Cost: enforce.MaxCost + 1}},
 		},
 	}, w.deps())
 	if err == nil {

@@ -53,6 +53,19 @@ type Config struct {
 	// Debug adds the X-Subak-Decision field, which names the reason. It tells
 	// clients how they are classified: not for the open internet.
 	Debug bool
+	// TLS, if not nil, makes this a listener for TLS, with HTTP/2 and HTTP/1.1.
+	// Used by NewServer.
+	TLS *TLS
+	// Limits bound what clients may hold of this process.
+	Limits Limits
+	// Retry says when a request is tried at another backend.
+	Retry Retry
+	// Egress, if it names a budget, is a budget in bytes per second that the
+	// bodies of responses are paced by, on top of what a request is charged. Its
+	// Cost means nothing.
+	Egress Target
+	// Tenant says who a request is from, for classes that share out by tenant.
+	Tenant TenantSource
 }
 
 // Backend is one upstream. Weight 0 means 1.
@@ -86,6 +99,8 @@ type Target struct {
 type Rule struct {
 	Match  Match
 	Target Target
+	Egress Target       // zero means the listener's
+	Tenant TenantSource // zero means the listener's
 }
 
 // Match is a conjunction; an empty field matches everything. In patterns, *
@@ -199,6 +214,17 @@ func (c Config) Validate() error {
 	}
 	if s := c.Check.RefusalStatus; s != 0 && (s < 400 || s > 599) {
 		bad("check.refusal_status", "%d is not an error status", s)
+	}
+	if err := c.Limits.validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Retry.Attempts > attemptsMax {
+		bad("retry.attempts", "%d: want at most %d", c.Retry.Attempts, attemptsMax)
+	}
+	if c.TLS != nil {
+		if err := c.TLS.Validate(); err != nil {
+			bad("tls", "%v", err)
+		}
 	}
 	for i, r := range c.Rules {
 		if r.Target.Cost < 0 || r.Target.Cost > enforce.MaxCost {

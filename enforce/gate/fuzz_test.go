@@ -22,8 +22,8 @@ func FuzzHeaders(f *testing.F) {
 		gates = append(gates, w.gate(gate.Config{
 			TrustedHops: hops, Check: gate.Check{Enabled: true}, Debug: true,
 			Rules: []gate.Rule{
-				{gate.Match{Network: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Path: "*a*b*"}, gate.Target{Budget: "origin", Class: "high"}},
-				{gate.Match{Host: "*.example", Methods: []string{"POST"}, Headers: map[string]string{"X-Forwarded-For": "*,*"}}, gate.Target{Budget: "origin", Class: "high"}},
+				{Match: gate.Match{Network: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Path: "*a*b*"}, Target: gate.Target{Budget: "origin", Class: "high"}},
+				{Match: gate.Match{Host: "*.example", Methods: []string{"POST"}, Headers: map[string]string{"X-Forwarded-For": "*,*"}}, Target: gate.Target{Budget: "origin", Class: "high"}},
 			},
 		}))
 	}

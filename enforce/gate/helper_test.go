@@ -68,7 +68,10 @@ func collector(g *gate.Gate) prometheus.Collector {
 // serve runs a handler on real TCP and returns its URL.
 func serve(t testing.TB, h http.Handler) *url.URL {
 	t.Helper()
-	srv := gate.NewServer("", h, nil)
+	srv, err := gate.NewServer(gate.Config{}, h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

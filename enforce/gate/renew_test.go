@@ -13,7 +13,7 @@ func TestARenewedGateServesTheNewRulesAndGoesOnCounting(t *testing.T) {
 	cfg := gate.Config{Name: "edge", Backends: to(serve(t, http.HandlerFunc(echo))), Default: gate.Target{Budget: "origin", Class: "low"}}
 	old := w.gate(cfg)
 	send(t, "GET", serve(t, old), "/pay")
-	cfg.Rules = []gate.Rule{{gate.Match{Path: "/pay"}, gate.Target{Budget: "origin", Class: "high"}}}
+	cfg.Rules = []gate.Rule{{Match: gate.Match{Path: "/pay"}, Target: gate.Target{Budget: "origin", Class: "high"}}}
 	g, err := old.Renew(cfg, w.limits)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestARuleWhoseBudgetIsGoneGoesTheWayOfTheUnknown(t *testing.T) {
 		g, err := gate.New(gate.Config{
 			Name: "edge", Backends: to(serve(t, http.HandlerFunc(echo))), OnUnknown: tc.on,
 			Default: gate.Target{Budget: tc.gone, Class: "low"},
-			Rules:   []gate.Rule{{gate.Match{Path: "/pay"}, gate.Target{Budget: "other", Class: "high"}}},
+			Rules:   []gate.Rule{{Match: gate.Match{Path: "/pay"}, Target: gate.Target{Budget: "other", Class: "high"}}},
 		}, deps)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 type door struct {
 	cfg      config.Listener // guarded by doors.mu
 	gate     atomic.Pointer[gate.Gate]
-	server   *http.Server
+	server   *gate.Server
 	listener net.Listener
 }
 
@@ -198,7 +198,9 @@ func (n *Node) openDoor(l *config.Listener, at int, g *gate.Gate) (*door, error)
 	}
 	d := &door{cfg: *l, listener: socket}
 	d.gate.Store(g)
-	d.server = gate.NewServer(l.Listen.String(), d, n.log)
+	if d.server, err = gate.NewServer(gate.Config{}, d, n.log); err != nil {
+		return nil, errors.Join(fmt.Errorf("listener %q: %w", l.Name, err), socket.Close())
+	}
 	return d, nil
 }
 
