@@ -25,6 +25,7 @@ func (c *Class) Reserve(n int64) *Reservation {
 		r := &Reservation{bound: c.bound.Load(), cost: n}
 		now := c.now()
 		if c.line.length.Load() != 0 { // they were first
+			r.verdict = enforce.Verdict{Reason: enforce.ClassEmpty, From: -1}
 			r.bound.limiter.Offer(r.bound.class, n)
 		} else if r.verdict = r.bound.limiter.Decide(now, r.bound.class, n); r.verdict.OK {
 			return r
