@@ -31,6 +31,8 @@ type Config struct {
 	// Listeners are the doors for requests. Default none: the node takes part
 	// in the cluster but decides nothing, and lends all it has.
 	Listeners []Listener `yaml:"listeners"`
+	// Envoy are the doors for Envoy proxies, over gRPC. Default none.
+	Envoy []Envoy `yaml:"envoy"`
 
 	warnings []string
 }
@@ -82,6 +84,10 @@ type Self struct {
 	// environment (SUBAK_NODE) or --node, so that all nodes share one file.
 	// Required to run. No two live processes may use one name.
 	Name string `yaml:"name" flag:"node"`
+	// CoarseClock lets decisions use a reading of the clock that is up to a
+	// millisecond old, which is several times cheaper. Default false. True lets
+	// a bucket give up to its rate times that age more in a window.
+	CoarseClock bool `yaml:"coarse_clock" default:"false"`
 }
 
 // Gossip is how nodes talk to each other.

@@ -91,6 +91,27 @@ type Class struct {
 	// protected part, even while they use it. Default false. True gives up the
 	// promise that a reservation is kept.
 	Preempts bool `yaml:"preempts" default:"false"`
+	// Tenants bounds each tenant (API key, customer, client address: whatever
+	// the doors' tenant says) inside the class, at each node by itself. Default
+	// none: one tenant may use the whole class.
+	Tenants *Tenants `yaml:"tenants,omitempty"`
+}
+
+// Tenants bounds the tenants of one class.
+type Tenants struct {
+	// Each is what one tenant gets: a percentage of the class's share at the
+	// node, so that over all nodes it gets at most that part of the class; or
+	// a rate at each node, in the unit of the limit. Above 0. Required.
+	Each Portion `yaml:"each"`
+	// Burst is how many seconds of its rate a tenant's bucket holds, at least
+	// two requests. Range 10ms to 1h. Default 0s, which means the budget's
+	// burst. Raising it lets a tenant save up more.
+	Burst time.Duration `yaml:"burst" default:"0s"`
+	// Keys is how many tenants the node tells apart at once in this class, 1 to
+	// 16,000,000, at about 48 bytes each. Default 100000. With more, those that
+	// use the least of what they have are forgotten, and begin anew with one
+	// request.
+	Keys int `yaml:"keys" default:"100000"`
 }
 
 // Rule is a class's level1 rule.

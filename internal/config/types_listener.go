@@ -54,6 +54,89 @@ type Listener struct {
 	Default Target `yaml:"default,omitempty"`
 	// Rules are tried in order; the first match decides. Default none.
 	Rules []ClassRule `yaml:"rules"`
+	// Tenant says whom a request is counted to in classes that bound their
+	// tenants. Default none: they are not told apart.
+	Tenant *TenantSource `yaml:"tenant,omitempty"`
+	// Egress is a budget in bytes that the bodies of answers are paced by,
+	// besides what requests are charged. Default none.
+	Egress *Target `yaml:"egress,omitempty"`
+	// TLS makes the listener speak HTTPS.
+	TLS TLS `yaml:"tls,omitempty"`
+	// Limits protect the listener from slow, large and too many requests.
+	Limits Limits `yaml:"limits"`
+	// Retry says when a request is sent to another backend.
+	Retry Retry `yaml:"retry"`
+}
+
+// TLS is how a door proves who it is and whom it believes.
+type TLS struct {
+	// CertFile is a PEM file with the certificate and its chain. It is read
+	// again when it changes, together with key_file, and on SIGHUP. Default
+	// empty: no TLS.
+	CertFile string `yaml:"cert_file"`
+	// KeyFile is a PEM file with the private key. Default empty. Required with
+	// cert_file.
+	KeyFile string `yaml:"key_file"`
+	// ClientCAFile is a PEM file with the authorities whose certificates
+	// clients must show (mTLS). Default empty: clients show none.
+	ClientCAFile string `yaml:"client_ca_file"`
+	// MinVersion is the oldest version of TLS that is spoken, 1.2 or 1.3. Default
+	// 1.2.
+	MinVersion TLSVersion `yaml:"min_version" default:"1.2"`
+}
+
+// TLSVersion is tls.min_version.
+type TLSVersion string
+
+func (TLSVersion) Choices() []string { return []string{"1.2", "1.3"} }
+
+// Limits protect a listener. For all of them 0 means no limit, where it is
+// allowed.
+type Limits struct {
+	// HeaderBytes is the largest head of a request, request line and fields. 1KB
+	// to 16MB. Default 64KB. Raising it lets each connection hold that much.
+	HeaderBytes Size `yaml:"header_bytes" default:"64KB"`
+	// BodyBytes is the largest body of a request; larger ones get a 413. Default
+	// 0B: any, as it is passed on while it comes.
+	BodyBytes Size `yaml:"body_bytes" default:"0B"`
+	// InFlight is how many requests are with backends at once; more get a 503.
+	// Default 0: any number.
+	InFlight int `yaml:"in_flight" default:"0"`
+	// Connections is how many client connections are open at once; more wait to
+	// be accepted. Default 0: as many as the system gives.
+	Connections int `yaml:"connections" default:"0"`
+	// HeaderTimeout is how long a client may take to send a request's head. 100ms
+	// to 1h. Default 10s. Raising it lets slow clients hold connections.
+	HeaderTimeout time.Duration `yaml:"header_timeout" default:"10s"`
+	// BodyStall is how long a client may send nothing of a body. 0s for ever, or
+	// 100ms to 24h. Default 30s.
+	BodyStall time.Duration `yaml:"body_stall" default:"30s"`
+	// WriteStall is how long a client may read nothing of an answer. 0s for ever,
+	// or 100ms to 24h. Default 30s.
+	WriteStall time.Duration `yaml:"write_stall" default:"30s"`
+	// IdleTimeout is how long a connection is kept without a request. 1s to 24h.
+	// Default 2m.
+	IdleTimeout time.Duration `yaml:"idle_timeout" default:"2m"`
+}
+
+// Retry is a listener's second chance with another backend.
+type Retry struct {
+	// Attempts is how often a request is sent again whose backend refused or broke
+	// the connection before it had any of it; others are never repeated. 0 to 10.
+	// Default 1.
+	Attempts int `yaml:"attempts" default:"1"`
+}
+
+// TenantSource says who the tenant of a request is. At most one part is given;
+// none means that there is none, for a rule that shall not follow its listener.
+type TenantSource struct {
+	// Header is the name of a field whose value names the tenant, such as
+	// X-Api-Key. Requests without it are one tenant together, as are those whose
+	// peer is not in trusted_peers. Default none.
+	Header string `yaml:"header,omitempty"`
+	// Client makes the client's address the tenant, an IPv6 one by its first 64
+	// bits. Default false.
+	Client bool `yaml:"client,omitempty" default:"false"`
 }
 
 // Backend is one upstream server.
@@ -122,6 +205,12 @@ type ClassRule struct {
 	// bucket can hold one request of the largest cost, or it could never pass:
 	// a cost above a node's rate * burst lets that much more through at once.
 	Cost int64 `yaml:"cost" default:"1"`
+	// Tenant is who a request of this rule is counted to. Default none: as the
+	// listener says.
+	Tenant *TenantSource `yaml:"tenant,omitempty"`
+	// Egress is what the bodies of this rule's answers are paced by. Default none:
+	// as the listener says.
+	Egress *Target `yaml:"egress,omitempty"`
 }
 
 // Match is the condition of a rule. At least one part is required.

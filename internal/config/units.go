@@ -273,3 +273,54 @@ func (p *Portion) UnmarshalText(text []byte) (err error) {
 	}
 	return nil
 }
+
+// Size is a count of bytes, such as 64KB.
+type Size int64
+
+const maxSize = 1 << 50
+
+// ParseSize reads a whole count of bytes: 0B, 64KB, 10MiB.
+func ParseSize(s string) (Size, error) {
+	mend := "write a number and a unit, such as 64KB, 10MB, 1MiB or 0B"
+	mantissa, decimals, word, ok := cutNumber(strings.TrimSpace(s))
+	word, isBytes := strings.CutSuffix(word, "B")
+	switch {
+	case !ok:
+		return 0, strict.Wrong(fmt.Sprintf("%q is no size", s), mend)
+	case !isBytes:
+		return 0, strict.Wrong(fmt.Sprintf("%q has no unit of bytes", s), mend)
+	}
+	scale, ok := prefix(strings.TrimSpace(word))
+	if !ok {
+		return 0, strict.Wrong(fmt.Sprintf("%q has an unknown unit %q", s, word+"B"), mend)
+	}
+	n, rest := new(big.Int).QuoRem(mantissa.Mul(mantissa, big.NewInt(scale)), pow10(decimals), new(big.Int))
+	switch {
+	case rest.Sign() != 0:
+		return 0, strict.Wrong(fmt.Sprintf("%q is no whole count of bytes", s), mend)
+	case n.Cmp(big.NewInt(maxSize)) > 0:
+		return 0, strict.Wrong(fmt.Sprintf("%q is above the largest size, 1024 TiB", s), "write a smaller one")
+	}
+	return Size(n.Int64()), nil
+}
+
+// String writes the size so that [ParseSize] reads the same value back.
+func (s Size) String() string {
+	n, unit := int64(s), ""
+	for _, p := range []string{"k", "M", "G", "T"} {
+		if n == 0 || n%1000 != 0 {
+			break
+		}
+		n, unit = n/1000, p
+	}
+	return fmt.Sprintf("%d%sB", n, unit)
+}
+
+// MarshalText is String.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is ParseSize.
+func (s *Size) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSize(string(text))
+	return err
+}
