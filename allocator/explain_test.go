@@ -94,7 +94,7 @@ func TestExplainNamesWhatStandsInTheWay(t *testing.T) {
 			if e.Reason != c.want {
 				t.Errorf("got %q, want %q: %+v", e.Reason.Words(), c.want.Words(), e)
 			}
-			if got := strings.Join(e.Words(), " "); c.words != "" && got != c.words {
+			if got := strings.Join(e.Words(nil), " "); c.words != "" && got != c.words {
 				t.Errorf("\ngot  %s\nwant %s", got, c.words)
 			}
 		})

@@ -7,9 +7,13 @@ import (
 )
 
 // Words says the explanation in plain English, one sentence to a line, for the
-// command line, the dashboard and the debug header.
-func (e Explanation) Words() []string {
-	lines := []string{e.wordsAsked()}
+// command line, the dashboard and the debug header. perSecond writes a rate; nil
+// writes units per second.
+func (e Explanation) Words(perSecond func(Rate) string) []string {
+	if perSecond == nil {
+		perSecond = plainPerSecond
+	}
+	lines := []string{e.wordsAsked(perSecond)}
 	if e.Taken > 0 {
 		lines = append(lines, fmt.Sprintf("It kept %s of its own base of %s; preemption by a higher class took %s that it needed.",
 			perSecond(e.Kept), perSecond(e.Base), perSecond(e.Taken)))
@@ -22,8 +26,8 @@ func (e Explanation) Words() []string {
 		}
 	}
 	say(e.InClass, "It got %s of the unused base of other locations in its class.")
-	lines = append(lines, wordsFlows(e.Borrowed, "It borrowed %s from class %s.")...)
-	lines = append(lines, wordsFlows(e.Seized, "It took %s from class %s by preemption.")...)
+	lines = append(lines, wordsFlows(perSecond, e.Borrowed, "It borrowed %s from class %s.")...)
+	lines = append(lines, wordsFlows(perSecond, e.Seized, "It took %s from class %s by preemption.")...)
 	say(e.Insurance, "Insurance added %s above its demand.")
 	say(e.Headroom, "Headroom that nobody asked for added %s.")
 	say(e.GivenInClass, "Of its unused base, %s went to other locations in its class.")
@@ -31,14 +35,14 @@ func (e Explanation) Words() []string {
 		if f.Class == e.Class { // its insurance is a class of its own, counted as this one
 			lines = append(lines, fmt.Sprintf("Of its unused base, %s went to the insurance of its class.", perSecond(f.Amount)))
 		} else {
-			lines = append(lines, wordsFlows([]Flow{f}, "Of its unused base, %s was lent to class %s.")...)
+			lines = append(lines, wordsFlows(perSecond, []Flow{f}, "Of its unused base, %s was lent to class %s.")...)
 		}
 	}
 	say(e.Idle, "Of its unused base, %s went to the headroom of the class.")
 	return append(lines, fmt.Sprintf("Its target is %s: %s", perSecond(e.Target), e.Reason.Words()))
 }
 
-func (e Explanation) wordsAsked() string {
+func (e Explanation) wordsAsked(perSecond func(Rate) string) string {
 	asked := "It asked for " + perSecond(e.Demand)
 	switch {
 	case e.Asked > e.Demand:
@@ -50,7 +54,7 @@ func (e Explanation) wordsAsked() string {
 	}
 }
 
-func wordsFlows(flows []Flow, format string) (lines []string) {
+func wordsFlows(perSecond func(Rate) string, flows []Flow, format string) (lines []string) {
 	for _, f := range flows {
 		name := f.Name
 		if name == "" {
@@ -81,9 +85,9 @@ func (r Reason) Words() string {
 	}
 }
 
-// perSecond formats a rate in units per second for people: exactly below one
+// plainPerSecond formats a rate in units per second for people: exactly below one
 // unit, else to about four digits.
-func perSecond(r Rate) string {
+func plainPerSecond(r Rate) string {
 	decimals := 6
 	switch {
 	case r >= 1000*Unit:

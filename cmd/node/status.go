@@ -4,33 +4,42 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"subak/internal/api"
 )
 
 func (p *program) statusCommand() *cobra.Command {
 	var a *asker
+	var watch time.Duration
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether a node is ready, the budgets are kept and the views agree",
-		Long: `Ask one node for its view of itself, its peers and its budgets.
+		Long: `Ask one node for its view of itself, its peers and its budgets. With --watch, ask
+again and again until Ctrl-C, also while the node does not answer.
 
 ` + exitCodes,
+		Example: `  subak status
+  subak status --watch          every second
+  subak status --watch=10s --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch != 0 && (watch < watchLeast || watch > watchMost) {
+				return &failure{exitUsage, fmt.Errorf("--watch %v is not between %v and %v", watch, watchLeast, watchMost), "write --watch for every second, or --watch=5s"}
+			}
 			return a.ask(cmd.Context(), func(ctx context.Context, c *api.Client) error {
-				s, err := c.Status(ctx)
-				if err != nil {
-					return err
+				if watch != 0 {
+					return a.watchStatus(ctx, c, watch)
 				}
-				if a.json {
-					err = printJSON(p.out, s)
-				} else {
-					err = statusPage(&s).writeTo(p.out)
+				s, err := c.Status(ctx)
+				if err == nil {
+					err = a.printStatus(&s)
 				}
 				if err != nil {
 					return err
@@ -39,8 +48,58 @@ func (p *program) statusCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().DurationVar(&watch, "watch", 0, "ask again after this time, until Ctrl-C")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "1s"
 	a = p.newAsker(cmd)
 	return cmd
+}
+
+// How often a watched status may be asked for. A node makes four snapshots
+// a second at most.
+const (
+	watchLeast = 100 * time.Millisecond
+	watchMost  = time.Hour
+)
+
+// clearScreen moves a terminal's cursor to the top and clears what is below.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// watchStatus prints the status until ctx ends. What is amiss is on the page, or
+// is the page when the node does not answer.
+func (a *asker) watchStatus(ctx context.Context, c *api.Client, every time.Duration) error {
+	before := ""
+	if f, ok := a.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !a.json {
+		before = clearScreen
+	}
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		s, err := c.Status(ctx)
+		fmt.Fprint(a.out, before)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			_, err = fmt.Fprintf(a.err, "%s %v\n", time.Now().Format(time.TimeOnly), err)
+		default:
+			err = a.printStatus(&s)
+		}
+		if err != nil { // nobody reads any more
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}
+
+func (a *asker) printStatus(s *api.Status) error {
+	if a.json {
+		return printJSON(a.out, s)
+	}
+	return statusPage(s).writeTo(a.out)
 }
 
 // verdict turns a status into an exit code; the page has said why.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	"subak/internal/api"
 )
 
 // page collects what a command prints for people and writes it at once.
@@ -68,35 +68,9 @@ func (p *page) writeTo(w io.Writer) error {
 	return err
 }
 
-// rate writes a rate in a budget's unit to about four digits.
-func rate(x float64, unit string) string {
-	switch {
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		return "?"
-	case x < 0:
-		return "-"
-	case unit == "B/s" && x >= 1:
-		return humanize.SIWithDigits(x, 2, unit)
-	case unit == "B/s":
-		return number(x) + " B/s"
-	}
-	return number(x) + "/s"
-}
+func rate(x float64, unit string) string { return api.RateWords(x, unit) }
 
-// number writes x >= 0 with as many decimals as matter.
-func number(x float64) string {
-	switch {
-	case x >= 1e15:
-		return fmt.Sprintf("%.3g", x)
-	case x >= 100 || x == math.Trunc(x):
-		return humanize.Comma(int64(math.Round(x)))
-	case x >= 1:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0")
-	case x < 0.001 && x > 0: // a demand that dies away by halves
-		return "<0.001"
-	}
-	return fmt.Sprintf("%.3g", x)
-}
+func number(x float64) string { return api.NumberWords(x) }
 
 // percent writes part of whole.
 func percent(part, whole float64) string {

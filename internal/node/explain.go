@@ -44,7 +44,7 @@ func (n *Node) explain(now int64, budgetName, class, node string) (api.Explanati
 	e := api.Explanation{
 		Budget: budgetName, Class: class, Node: c.NodeName(c.Epoch().Roster[i].ID),
 		Demand: units(x.Demand), Base: units(x.Base), Kept: units(x.Kept), Level1: units(x.InClass), Borrowed: sumOf(x.Borrowed) + sumOf(x.Seized),
-		Lent: units(x.GivenInClass) + sumOf(x.Lent), Headroom: units(x.Headroom + x.Insurance), Target: units(x.Target), Share: -1, Words: x.Words(),
+		Lent: units(x.GivenInClass) + sumOf(x.Lent), Headroom: units(x.Headroom + x.Insurance), Target: units(x.Target), Share: -1, Words: x.Words(func(r allocator.Rate) string { return api.RateWords(units(r), b.Doc.Unit) }),
 	}
 	if i == c.Position() {
 		shares := make([]allocator.Rate, b.Classes())
