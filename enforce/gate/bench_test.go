@@ -48,7 +48,7 @@ func BenchmarkGate(b *testing.B) {
 			deps := w.deps()
 			deps.Transport = stub{}
 			g, err := gate.New(gate.Config{
-				Backends: to(mustURL("http://backend")), Check: gate.Check{Enabled: true}, QuietAdmitted: tc.quiet,
+				Backends: to(mustURL("http://backend")), Check: gate.Check{Enabled: true, AdmittedFields: !tc.quiet}, QuietAdmitted: tc.quiet,
 				Default: gate.Target{Budget: "origin", Class: "low"},
 				Rules: []gate.Rule{
 					{Match: gate.Match{Methods: []string{"POST"}, Path: "/api/*"}, Target: gate.Target{Budget: "origin", Class: "high"}},

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"subak/enforce/gate"
@@ -45,8 +46,8 @@ func TestCheckAnswersForTheOriginalRequest(t *testing.T) {
 			if want := tc.status == 403; (forged == 1) != want {
 				t.Errorf("%v counted as forged", forged)
 			}
-			if tc.status == 200 && (a.body != "" || a.Header.Get("RateLimit") == "") {
-				t.Errorf("body %q, header %v", a.body, a.Header)
+			if a.body != "" || a.ContentLength != 0 {
+				t.Errorf("body %q, length %d", a.body, a.ContentLength)
 			}
 		})
 	}
@@ -84,7 +85,83 @@ func TestCheckRefusesWithTheConfiguredStatus(t *testing.T) {
 		wantHeader(t, a, "X-Subak-Status", tc.subak)
 		wantHeader(t, a, "Retry-After", "10")
 		wantHeader(t, a, "RateLimit", `"origin/low";r=0;t=10`)
+		wantHeader(t, a, "Cache-Control", "no-store")
+		if a.body != "" || a.ContentLength != 0 {
+			t.Errorf("a refusal by status %d has the body %q, length %d", tc.want, a.body, a.ContentLength)
+		}
 		wantStatus(t, send(t, "GET", u, "/v1/check"), 429) // the proxy's own refusal
+	}
+}
+
+func TestCheckOfARequestThatNoRuleNamesIsNotToBeRetried(t *testing.T) {
+	w := newWorld(t, 10, 10)
+	u := serve(t, w.gate(gate.Config{
+		OnUnknown: gate.UnknownDeny, Check: gate.Check{Enabled: true, RefusalStatus: 401}, Debug: true,
+	}))
+	a := send(t, "GET", u, "/v1/check")
+	wantStatus(t, a, 403)
+	wantHeader(t, a, "X-Subak-Status", "")
+	wantHeader(t, a, "Retry-After", "")
+	wantHeader(t, a, "X-Subak-Decision", "reason=unknown")
+	if a.body != "" {
+		t.Errorf("body %q", a.body)
+	}
+}
+
+func TestCheckShowsTheQuotaOfAdmittedRequestsWhereAsked(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		w := newWorld(t, 10, 10)
+		u := serve(t, w.gate(gate.Config{Check: gate.Check{Enabled: true, AdmittedFields: asked}}))
+		a := send(t, "GET", u, "/v1/check")
+		want := ""
+		if asked {
+			want = `"origin/low";r=9;t=1`
+		}
+		wantStatus(t, a, 200)
+		wantHeader(t, a, "RateLimit", want)
+		if a.body != "" || a.ContentLength != 0 {
+			t.Errorf("body %q, length %d", a.body, a.ContentLength)
+		}
+	}
+}
+
+// A proxy asks for every request of its clients: a connection for each would be
+// dearer than the decision.
+func TestCheckKeepsTheConnectionWhateverItAnswers(t *testing.T) {
+	w := newWorld(t, 10, 2)
+	u := serve(t, w.gate(gate.Config{Check: gate.Check{Enabled: true, RefusalStatus: 403}, TrustedHops: 1}))
+	const ask = "GET /v1/check HTTP/1.1\nHost: x\n"
+	_, r := raw(t, u, ask+"\n"+ask+"\n"+ask+"\n"+ask+"X-Original-URI: /\nX-Forwarded-Uri: /\n\n"+ask+"\n")
+	for i, want := range []int{200, 200, 403, 403, 403} {
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatalf("answer %d: %v", i, err)
+		}
+		if res.StatusCode != want || res.ContentLength != 0 || res.Close {
+			t.Errorf("answer %d: status %d, length %d, close %v; want %d, 0, false", i, res.StatusCode, res.ContentLength, res.Close, want)
+		}
+	}
+}
+
+func TestAnAdmittedCheckAllocatesNothing(t *testing.T) {
+	w := newWorld(t, 1e9, 1e9)
+	g := w.gate(gate.Config{
+		TrustedHops: 1, Check: gate.Check{Enabled: true},
+		Rules: []gate.Rule{{
+			Match:  gate.Match{Methods: []string{"POST"}, Path: "/api/*", Host: "*.example", Network: prefixes("192.0.2.0/24")},
+			Target: gate.Target{Budget: "origin", Class: "high"},
+		}},
+	})
+	r := httptest.NewRequest("GET", "http://shop.example/v1/check", nil)
+	r.Header = http.Header{
+		"X-Original-Method": {"POST"}, "X-Original-Uri": {"/api/items/17?page=2"}, "X-Forwarded-For": {"192.0.2.7"},
+	}
+	rw := &discard{http.Header{}}
+	if got := testing.AllocsPerRun(100, func() { g.ServeHTTP(rw, r) }); got != 0 {
+		t.Errorf("%v allocations, want 0", got)
+	}
+	if got := w.counts(0).Admitted; got != 101 {
+		t.Errorf("high admitted %d, want 101", got)
 	}
 }
 

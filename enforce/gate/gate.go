@@ -52,7 +52,7 @@ type target struct {
 	limiter       *enforce.Limiter
 	index         int
 	policy        string // its name as a structured string, quotes included
-	refusals      [2]body
+	refusal       body
 	counts        *counts
 }
 
@@ -121,9 +121,7 @@ func (g *Gate) charge(t Target) (charge, error) {
 	}
 	nt := &target{budget: t.Budget, class: t.Class, limiter: lim, index: k, counts: entry(g.tally.decisions, [2]string{t.Budget, t.Class})}
 	nt.policy = quote(t.Budget + "/" + t.Class)
-	nt.refusals = [2]body{
-		quotaBody(nt, http.StatusTooManyRequests), quotaBody(nt, g.cfg.Check.RefusalStatus),
-	}
+	nt.refusal = quotaBody(nt)
 	g.targets = append(g.targets, nt)
 	return charge{nt, cost}, nil
 }
@@ -175,7 +173,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, trusted := g.facts(r)
 	d := g.decide(&f)
 	if !d.verdict.OK {
-		g.refuse(w, d, http.StatusTooManyRequests)
+		g.refuse(w, d)
 		return
 	}
 	g.pool.forward(w, r, d, trusted)

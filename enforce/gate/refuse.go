@@ -20,7 +20,7 @@ const (
 	decisionField = "X-Subak-Decision" // debug: why
 )
 
-// body is a problem document, made once per target and status.
+// body is a problem document, made once per target.
 type body struct {
 	json   []byte
 	length string
@@ -28,11 +28,11 @@ type body struct {
 
 // quotaBody renders the refusal of one class (RFC 9457, and the RateLimit
 // draft's quota-exceeded type with the policies violated).
-func quotaBody(t *target, status int) body {
+func quotaBody(t *target) body {
 	return render(map[string]any{
 		"type":              quotaExceeded,
 		"title":             "Request cannot be satisfied as assigned quota has been exceeded",
-		"status":            status,
+		"status":            http.StatusTooManyRequests,
 		"detail":            fmt.Sprintf("budget %q has no capacity left for class %q at this node", t.budget, t.class),
 		"violated-policies": []string{t.budget + "/" + t.class},
 		"budget":            t.budget,
@@ -64,28 +64,26 @@ func problem(w http.ResponseWriter, status int, detail string) {
 	}).write(w, status)
 }
 
-// refuse answers a request that was not admitted. status is what the peer gets;
-// X-Subak-Status carries what the client should get where they differ.
-func (g *Gate) refuse(w http.ResponseWriter, d decision, status int) {
+// refuse answers a request that was not admitted.
+func (g *Gate) refuse(w http.ResponseWriter, d decision) {
 	if d.to == nil {
 		problem(w, http.StatusForbidden, "no rule matches this request")
 		return
 	}
+	g.refusalFields(w.Header(), d)
+	d.to.refusal.write(w, http.StatusTooManyRequests)
+}
+
+// refusalFields writes what a refused client is told besides the body.
+func (g *Gate) refusalFields(h http.Header, d decision) {
 	secs := wholeSeconds(d.to.limiter.RetryAfter(d.now, d.to.index, d.cost))
 	after := secs
 	if j := uint64(g.cfg.RetryJitter / time.Second); j > 0 && g.deps.Rand != nil {
 		after += int64(g.deps.Rand() % (j + 1))
 	}
-	h := w.Header()
 	h["Retry-After"] = []string{strconv.FormatInt(after, 10)}
 	g.quota(h, d, secs)
 	g.debug(h, d)
-	b := d.to.refusals[0]
-	if status != http.StatusTooManyRequests {
-		h[statusField] = []string{"429"}
-		b = d.to.refusals[1]
-	}
-	b.write(w, status)
 }
 
 // quota writes the quota fields of one decision; reset is in seconds, and
