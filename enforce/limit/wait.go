@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"subak/allocator"
 	"subak/enforce"
 )
 
@@ -35,49 +36,31 @@ const (
 	restMax = 100 * time.Millisecond
 )
 
-// Wait blocks until one unit of work may be done, and charges it.
-func (c *Class) Wait(ctx context.Context) error { return c.WaitN(ctx, 1) }
-
-// WaitN is Wait for work of cost n. Callers are served first come, first served;
-// while one waits, Allow and Reserve of this class say no. Only doors that ask the
-// limiter by other ways, as listeners do, may come in between.
-//
-// It fails at once with [ErrDeadline] if the context's deadline is known to come
-// too early, with [ErrCrowded] if too many wait, and with [ErrCost] or [ErrUnknown]
-// if waiting would not help. A caller that waits counts as demand, once.
-func (c *Class) WaitN(ctx context.Context, n int64) error {
-	return c.line.wait(ctx, c, n)
-}
-
-// taker is what a line asks on behalf of its waiters.
+// taker is on whose behalf a line asks: a class or a tenant.
 type taker interface {
-	// first judges work that has just come; later, work that was counted before.
-	first(n int64) (enforce.Verdict, error)
-	later(n int64) (enforce.Verdict, error)
-	offer(n int64) // counts work that has just come and must wait
-	// due is how long until n units could be had; ahead units go before.
-	due(n, ahead int64) time.Duration
+	// at returns the limiter in force, and the request without its cost.
+	at() (*bound, enforce.Request)
+	reading() int64
 }
 
-func (c *Class) first(n int64) (enforce.Verdict, error) {
+// decide judges work that has just come by the limiter in force.
+func decide(t taker, n int64) (Decision, *bound) {
 	for {
-		b := c.bound.Load()
-		v := b.limiter.Decide(c.now(), b.class, n)
-		if v.OK || !c.moved(b) {
-			return v, b.fault(v)
+		b, r := t.at()
+		r.Cost = n
+		d := Decision{limiter: b.limiter, request: r, now: t.reading()}
+		d.Verdict = b.limiter.DecideRequest(d.now, r)
+		if again, _ := t.at(); d.OK || again == b {
+			return d, b
 		}
 	}
 }
 
-func (c *Class) later(n int64) (enforce.Verdict, error) {
-	b := c.bound.Load()
-	v := b.limiter.Again(c.now(), b.class, n)
-	return v, b.fault(v)
-}
-
-func (c *Class) offer(n int64) {
-	b := c.bound.Load()
-	b.limiter.Offer(b.class, n)
+// offer counts work that has just come and was not judged, if it is demand.
+func offer(t taker, n int64) (counted bool) {
+	b, r := t.at()
+	r.Cost = n
+	return b.limiter.Offer(t.reading(), r)
 }
 
 // fault says why no waiting would help, if so.
@@ -93,19 +76,23 @@ func (b *bound) fault(v enforce.Verdict) error {
 	return nil
 }
 
-// due adds to the time of the work itself that of what goes before it, beyond the
-// tokens that are there: exact while the rate stays.
-func (c *Class) due(n, ahead int64) time.Duration {
-	b, now := c.bound.Load(), c.now()
-	own := b.limiter.RetryAfter(now, b.class, n)
+// due is how long until n units could be had. To that of the work itself it adds
+// the time of what goes before, beyond the tokens that are there: exact for
+// a class while its rate stays, too little for a tenant.
+func due(t taker, n, ahead int64) time.Duration {
+	b, r := t.at()
+	r.Cost = n
+	now := t.reading()
+	own := b.limiter.RetryAfterRequest(now, r)
 	if ahead == 0 {
 		return own
 	}
-	q := b.limiter.Quota(now, b.class)
+	q := b.limiter.Quota(now, r.Class)
 	if q.Rate <= 0 {
 		return max(own, enforce.NoToken)
 	}
-	ns := float64(ahead+n-q.Tokens-1) * 1e6 / float64(q.Rate) * 1e9 // a guess ahead, no decision of admission
+	// An estimate: what is admitted does not depend on it.
+	ns := float64(ahead+n-q.Tokens-1) * float64(time.Second) * float64(allocator.Unit) / float64(q.Rate)
 	return max(own, time.Duration(min(max(ns, 0), math.MaxInt64/2)))
 }
 
@@ -120,8 +107,10 @@ type line struct {
 }
 
 type waiter struct {
-	cost int64
-	turn chan struct{} // closed when it is the first
+	cost    int64
+	counted bool          // as demand
+	turn    chan struct{} // closed when it is the first
+	place   *list.Element // guarded by the line's mu
 }
 
 func (l *line) wait(ctx context.Context, t taker, n int64) error {
@@ -131,18 +120,23 @@ func (l *line) wait(ctx context.Context, t taker, n int64) error {
 	if n < 1 || n > enforce.MaxCost {
 		return ErrCost
 	}
+	var counted bool
 	if l.length.Load() != 0 {
-		t.offer(n)
-	} else if v, err := t.first(n); v.OK || err != nil {
-		return err
+		counted = offer(t, n)
+	} else {
+		d, b := decide(t, n)
+		if err := b.fault(d.Verdict); d.OK || err != nil {
+			return err
+		}
+		counted = d.Reason != enforce.TenantEmpty
 	}
-	place, ahead, err := l.join(n)
+	w := &waiter{cost: n, counted: counted, turn: make(chan struct{})}
+	ahead, err := l.join(w)
 	if err != nil {
 		return err
 	}
-	defer l.leave(place)
-	w := place.Value.(*waiter)
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < t.due(n, ahead) {
+	defer l.leave(w)
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < due(t, n, ahead) {
 		return ErrDeadline
 	}
 	select {
@@ -157,11 +151,10 @@ func (l *line) wait(ctx context.Context, t taker, n int64) error {
 func (w *waiter) take(ctx context.Context, t taker) error {
 	var timer *time.Timer
 	for {
-		v, err := t.later(w.cost)
-		if v.OK || err != nil {
+		if ok, err := w.try(t); ok || err != nil {
 			return err
 		}
-		rest := min(max(t.due(w.cost, 0), restMin), restMax)
+		rest := min(max(due(t, w.cost, 0), restMin), restMax)
 		if timer == nil {
 			timer = time.NewTimer(rest)
 			defer timer.Stop()
@@ -176,29 +169,42 @@ func (w *waiter) take(ctx context.Context, t taker) error {
 	}
 }
 
-// join puts a caller at the end and returns its place and the cost before it.
-func (l *line) join(n int64) (place *list.Element, ahead int64, err error) {
+// try asks once for tokens. Only what was counted as demand is charged.
+func (w *waiter) try(t taker) (ok bool, err error) {
+	if w.counted = w.counted || offer(t, w.cost); !w.counted {
+		b, _ := t.at()
+		return false, b.fault(enforce.Verdict{Reason: enforce.TenantEmpty})
+	}
+	b, r := t.at()
+	r.Cost = w.cost
+	v := b.limiter.Again(t.reading(), r)
+	return v.OK, b.fault(v)
+}
+
+// join puts a caller at the end and returns the cost before it.
+func (l *line) join(w *waiter) (ahead int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.queue.Len() >= l.limit {
-		return nil, 0, ErrCrowded
+		return 0, ErrCrowded
 	}
-	w, ahead := &waiter{cost: n, turn: make(chan struct{})}, l.cost
-	place = l.queue.PushBack(w)
-	l.cost += n
+	ahead = l.cost
+	w.place = l.queue.PushBack(w)
+	l.cost += w.cost
 	l.length.Store(int64(l.queue.Len()))
 	if l.queue.Len() == 1 {
 		close(w.turn)
 	}
-	return place, ahead, nil
+	return ahead, nil
 }
 
 // leave takes a caller out, wherever it stands, and lets the next one begin.
-func (l *line) leave(place *list.Element) {
+func (l *line) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	wasFirst := place == l.queue.Front()
-	l.cost -= l.queue.Remove(place).(*waiter).cost
+	wasFirst := w.place == l.queue.Front()
+	l.queue.Remove(w.place)
+	l.cost -= w.cost
 	l.length.Store(int64(l.queue.Len()))
 	if next := l.queue.Front(); wasFirst && next != nil {
 		close(next.Value.(*waiter).turn)
