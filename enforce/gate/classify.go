@@ -13,9 +13,12 @@ import (
 // beyond what the request line and its own fields say.
 type facts struct {
 	method, host, path, uri string
+	also                    []string // what else path may mean to a server
+	fault                   string   // why the request cannot be judged, if it cannot
 	header                  http.Header
 	vouched                 bool       // header comes from a peer that may set it
 	client                  netip.Addr // invalid when unknown
+	to                      address    // what is forwarded
 }
 
 // rule is a compiled Rule.
@@ -48,6 +51,36 @@ func compile(m Match, c charge) rule {
 		r.headers = append(r.headers, headerGlob{http.CanonicalHeaderKey(name), newGlob(want)})
 	}
 	return r
+}
+
+// find returns what a request is charged to; to is nil where no rule matches and
+// there is no default. Not ok when it depends on how a server reads the path.
+func (g *Gate) find(f *facts) (c charge, ok bool) {
+	c, known := g.match(f)
+	for _, text := range f.also {
+		other := *f
+		other.path = text
+		if o, _ := g.match(&other); o != c {
+			return charge{}, false
+		}
+	}
+	if !known {
+		g.tally.unknown.Add(1)
+	}
+	return c, true
+}
+
+// match returns the charge of the first rule that matches, else the default.
+func (g *Gate) match(f *facts) (c charge, known bool) {
+	for i := range g.rules {
+		if g.rules[i].matches(f) {
+			if g.rules[i].charge.to == nil { // its budget is not in force
+				break
+			}
+			return g.rules[i].charge, true
+		}
+	}
+	return g.fallback, false
 }
 
 func (r *rule) matches(f *facts) bool {
@@ -131,9 +164,9 @@ func (g *glob) matches(s string) bool {
 // facts reads a request as it stands, and says whether the peer's forwarding
 // fields are to be believed.
 func (g *Gate) facts(r *http.Request) (facts, bool) {
-	f := facts{
-		method: r.Method, host: bareHost(r.Host), path: cleanPath(r.URL.Path), uri: r.RequestURI, header: r.Header,
-	}
+	f := facts{method: r.Method, uri: r.RequestURI, header: r.Header}
+	f.to, f.fault = addressOf(r)
+	f.host, f.path, f.also = f.to.bare, f.to.text, f.to.also
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		f.client = ap.Addr().Unmap().WithZone("")
 	}

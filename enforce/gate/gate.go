@@ -30,6 +30,8 @@ type tally struct {
 	unknown atomic.Int64
 	gone    atomic.Int64 // clients that left before their answer
 	forged  atomic.Int64 // check requests that contradict themselves
+	// malformed are requests without a normal form, or with more than one meaning.
+	malformed atomic.Int64
 	// decisions by budget and class, failures by backend: for the owner of the
 	// newest gate, at its making.
 	decisions map[[2]string]*counts
@@ -132,20 +134,18 @@ type decision struct {
 	charge
 	verdict enforce.Verdict
 	now     int64
+	fault   string // why the request was not judged at all
 }
 
 // decide classifies and charges. It allocates nothing.
 func (g *Gate) decide(f *facts) decision {
-	var c charge
-	for i := range g.rules {
-		if g.rules[i].matches(f) {
-			c = g.rules[i].charge
-			break
-		}
+	c, ok := g.find(f)
+	if f.fault == "" && !ok {
+		f.fault = "the path means different things to different servers"
 	}
-	if c.to == nil {
-		c = g.fallback
-		g.tally.unknown.Add(1)
+	if f.fault != "" {
+		g.tally.malformed.Add(1)
+		return decision{fault: f.fault}
 	}
 	if c.to == nil {
 		return decision{verdict: enforce.Verdict{OK: g.cfg.OnUnknown == UnknownAllow, From: -1}}
@@ -153,7 +153,7 @@ func (g *Gate) decide(f *facts) decision {
 	now := g.deps.Now()
 	v := c.to.limiter.DecideClient(now, c.to.index, c.cost, g.retryKey(f))
 	c.to.counts[v.Reason].Add(1)
-	return decision{c, v, now}
+	return decision{charge: c, verdict: v, now: now}
 }
 
 // ServeHTTP judges and then forwards or refuses one request.

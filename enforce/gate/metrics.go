@@ -15,7 +15,7 @@ func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, v int64, labels ..
 }
 
 // gateDescs are the series of one listener.
-type gateDescs struct{ decisions, unknown, failures, gone, forged *prometheus.Desc }
+type gateDescs struct{ decisions, unknown, failures, gone, forged, malformed *prometheus.Desc }
 
 func newGateDescs() gateDescs {
 	return gateDescs{
@@ -24,8 +24,9 @@ func newGateDescs() gateDescs {
 		unknown: desc("gate_unknown_total", "Requests that no rule matched.", "listener"),
 		failures: desc("gate_backend_failures_total", "Admitted requests that a backend did not answer (502, 504 made here).",
 			"listener", "backend"),
-		gone:   desc("gate_client_gone_total", "Clients that left before the backend answered.", "listener"),
-		forged: desc("gate_check_forged_total", "Check requests refused because they describe the request twice.", "listener"),
+		gone:      desc("gate_client_gone_total", "Clients that left before the backend answered.", "listener"),
+		forged:    desc("gate_check_forged_total", "Check requests refused because they describe the request twice.", "listener"),
+		malformed: desc("gate_malformed_total", "Requests refused because their target has no one meaning.", "listener"),
 	}
 }
 
@@ -47,6 +48,7 @@ func (c *gateCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.descs.failures
 	ch <- c.descs.gone
 	ch <- c.descs.forged
+	ch <- c.descs.malformed
 }
 
 // Collect implements prometheus.Collector.
@@ -61,6 +63,7 @@ func (c *gateCollector) Collect(ch chan<- prometheus.Metric) {
 		counter(ch, c.descs.unknown, g.tally.unknown.Load(), name)
 		counter(ch, c.descs.gone, g.tally.gone.Load(), name)
 		counter(ch, c.descs.forged, g.tally.forged.Load(), name)
+		counter(ch, c.descs.malformed, g.tally.malformed.Load(), name)
 		if g.pool == nil {
 			continue
 		}
