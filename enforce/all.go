@@ -145,6 +145,9 @@ func (l *Limiter) count(now int64, r Request, v Verdict, wait time.Duration) {
 		c.again.refused.Add(r.Cost)
 		return
 	}
+	if !l.asked(now, &r, v) {
+		return
+	}
 	c.refused.Add(r.Cost)
 	if known {
 		if wait < 0 {

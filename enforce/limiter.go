@@ -350,13 +350,14 @@ func satAdd(a, b int64) int64 {
 }
 
 // Counts are cumulative figures of one class, in units of cost.
-// Offered = Admitted + Refused - Retries: the demand.
+// Offered = Admitted + Refused - Retries - Excess: the demand.
 type Counts struct {
 	Offered  int64
 	Admitted int64
 	Refused  int64 // in shadow mode: would have been
 	Borrowed int64 // the part of Admitted that another class's tokens paid for
 	Retries  int64 // the part of Admitted and Refused that was offered before
+	Excess   int64 // the part of Refused that single tenants had no right to
 }
 
 // Counts fills dst, one entry per class. The figures are read one after the
@@ -367,9 +368,10 @@ func (l *Limiter) Counts(dst []Counts) {
 		c := &l.cells[1+k]
 		adm, ref := c.admitted.Load(), c.refused.Load()
 		admAgain, refAgain := c.again.admitted.Load(), c.again.refused.Load()
+		excess := l.TenantCounts(k).Refused
 		dst[k] = Counts{
-			Offered: adm + ref, Admitted: adm + admAgain, Refused: ref + refAgain,
-			Borrowed: c.borrowed.Load(), Retries: admAgain + refAgain,
+			Offered: adm + ref, Admitted: adm + admAgain, Refused: ref + refAgain + excess,
+			Borrowed: c.borrowed.Load(), Retries: admAgain + refAgain, Excess: excess,
 		}
 	}
 }

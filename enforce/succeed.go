@@ -38,6 +38,7 @@ func (l *Limiter) Succeed(now int64, cfg LimiterConfig, from []int, steps []Step
 		}
 	}
 	n.seg.Store(s)
+	n.followTenants(l, from)
 	return n
 }
 

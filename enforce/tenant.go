@@ -3,15 +3,28 @@ package enforce
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
+	"sync/atomic"
 	"time"
 
 	"subak/allocator"
+	"subak/enforce/keyed"
 )
 
 // A tenant is whoever a door tells apart inside a class: an API key, a customer,
 // a client's address. Each gets a bucket at this node, so that one alone cannot
 // spend the class. Doors name a tenant by a hash of its name, made with a secret
 // seed and the same one at every door of the node ([keyed.Hash]).
+//
+// A part of the class's rate needs no rate of its own: the tenant's bucket lives
+// on the credit of the class, in which its requests are dearer by as much. So it
+// follows every change of share to the instant, as the class does.
+//
+// A request that its tenant's bucket refuses changes nothing that admission of
+// others reads. It is counted as refused and is no demand of the class: no share,
+// however large, would let it in. Of what the class refuses, demand is as much as
+// the tenant's bucket would have let in.
 
 // TenantConfig bounds each tenant of one class at this node. The zero value means
 // that the class has no tenants. Of Share and Rate exactly one is set.
@@ -64,51 +77,303 @@ type Request struct {
 }
 
 // tenants is the buckets of one class's tenants.
-type tenants struct{ cfg TenantConfig }
+type tenants struct {
+	cfg   TenantConfig
+	burst time.Duration // cfg.Burst, or the limiter's
+	table *keyed.Table
+	per   uint64 // credit that one unit costs
+	least uint64 // the smallest cap: two requests of LargestCost
+	// Of tenants with a rate of their own:
+	own line // its credit since the clock began
+	// Of those with a part of the class's:
+	share bool
+	scale uint64 // cap for each micro-unit of the class's cap, 32 fraction bits
+	base  uint64 // credit of the class before this limiter, less what was left of it
 
-func newTenants(cfg LimiterConfig, sh shape) []*tenants { return nil }
+	_       [64]byte
+	refused atomic.Int64 // units that were refused and are no demand
+	_       [56]byte
+}
+
+func newTenants(cfg LimiterConfig, sh shape) []*tenants {
+	var out []*tenants
+	for k, c := range cfg.Tenants {
+		if c == (TenantConfig{}) {
+			continue
+		}
+		if out == nil {
+			out = make([]*tenants, cfg.Classes)
+		}
+		out[k] = newTenantsOf(c, sh)
+	}
+	return out
+}
+
+func newTenantsOf(c TenantConfig, sh shape) *tenants {
+	t := &tenants{cfg: c, burst: c.Burst, per: uint64(unit), share: c.Share > 0}
+	if t.burst == 0 {
+		t.burst = sh.burst
+	}
+	if c.Keys == 0 {
+		c.Keys = DefaultKeys
+	}
+	t.table = keyed.New(c.Keys)
+	if t.share {
+		t.per = (1e12 + uint64(c.Share) - 1) / uint64(c.Share) // rounded up: never more than the share
+		t.scale = math.MaxUint64
+		if hi, lo := bits.Mul64(uint64(t.burst), 1<<32); hi < uint64(sh.burst) {
+			t.scale, _ = bits.Div64(hi, lo, uint64(sh.burst))
+		}
+	}
+	t.least = keyed.MaxCap
+	if hi, lo := bits.Mul64(2*uint64(sh.largest), t.per); hi == 0 {
+		t.least = min(lo, keyed.MaxCap)
+	}
+	if !t.share {
+		own := shape{burst: t.burst}
+		t.own = line{mult: slope(c.Rate), cap: max(own.capOf(c.Rate, 0), t.least), rate: c.Rate}
+	}
+	return t
+}
+
+// terms returns what a request of some cost, 1..MaxCost, is judged by at an
+// instant of segment s, and false when no bucket ever holds that much.
+func (t *tenants) terms(s *segment, class int, now, cost int64) (c keyed.Terms, fits bool) {
+	if t.share {
+		ln := &s.lines[1+class]
+		hi, lo := bits.Mul64(ln.cap, t.scale)
+		c.Cap = uint64(keyed.MaxCap)
+		if hi < keyed.MaxCap>>32 {
+			c.Cap = max(hi<<32|lo>>32, t.least)
+		}
+		c.Credit = ln.at(max(now-s.t0, 0)) + t.base
+	} else {
+		c.Cap = t.own.cap
+		c.Credit = t.own.at(max(now, 0))
+	}
+	hi, lo := bits.Mul64(uint64(cost), t.per)
+	c.Need = lo
+	return c, hi == 0 && lo <= c.Cap
+}
+
+// tenantsOf returns the buckets that r's tenant is in, nil when only its class
+// binds it, or it is no request at all.
+func (l *Limiter) tenantsOf(r *Request) *tenants {
+	if r.Tenant == 0 || uint(r.Class) >= uint(len(l.tenants)) || uint64(r.Cost-1) >= MaxCost {
+		return nil
+	}
+	return l.tenants[r.Class]
+}
 
 // DecideRequest is DecideClient for a request that may have a tenant: tenant,
 // class and budget are charged, or none of them.
 func (l *Limiter) DecideRequest(now int64, r Request) Verdict {
-	return l.DecideClient(now, r.Class, r.Cost, r.Client)
+	if l.tenantsOf(&r) == nil {
+		return l.DecideClient(now, r.Class, r.Cost, r.Client)
+	}
+	v := l.take(now, r)
+	l.count(now, r, v, -1)
+	return v
 }
 
 // RefundRequest is Refund for a request decided by DecideRequest: its tenant gets
 // its tokens back too.
-func (l *Limiter) RefundRequest(v Verdict, r Request) { l.Refund(v, r.Cost) }
+func (l *Limiter) RefundRequest(v Verdict, r Request) {
+	l.Refund(v, r.Cost)
+	if v.Reason == Admitted {
+		l.untakeTenant(r)
+	}
+}
 
 // RetryAfterRequest is RetryAfter that looks at the tenant's bucket as well.
 func (l *Limiter) RetryAfterRequest(now int64, r Request) time.Duration {
-	return l.RetryAfter(now, r.Class, r.Cost)
+	wait := l.RetryAfter(now, r.Class, r.Cost)
+	t := l.tenantsOf(&r)
+	if t == nil {
+		return wait
+	}
+	s := l.advance(now)
+	c, fits := t.terms(s, r.Class, now, r.Cost)
+	short := int64(c.Need) - t.table.Level(r.Tenant, c)
+	switch {
+	case !fits:
+		return NoToken
+	case short <= 0:
+		return wait
+	}
+	ns, ok := int64(0), true
+	if t.share {
+		ns, ok = s.gain(1+r.Class, now, short)
+	} else {
+		ns = timeFor(short, t.own.mult)
+	}
+	if !ok {
+		return NoToken
+	}
+	return max(wait, time.Duration(min(ns, int64(time.Hour))))
+}
+
+// gain returns the nanoseconds after now in which bucket b is granted some
+// micro-units, and false when it never is.
+func (s *segment) gain(b int, now, micro int64) (int64, bool) {
+	t := max(now, s.t0)
+	micro++ // an anchor on the way can hide the fraction of a micro-unit
+	for ; s != nil; s = s.next {
+		ln := &s.lines[b]
+		if ln.mult > 0 {
+			if d := timeFor(micro, ln.mult); d < s.until-t || s.next == nil {
+				return satAdd(t-now, d), true
+			}
+		}
+		micro = max(1, micro-int64(ln.pointAt(s.until-t).credit-ln.c0))
+		t = s.until
+	}
+	return 0, false
 }
 
 // takeTenant charges the tenant's bucket of r, if it has one: Admitted, or why
 // not. It counts nothing. What it took is given back by untakeTenant.
-func (l *Limiter) takeTenant(now int64, r Request) Reason { return Admitted }
+func (l *Limiter) takeTenant(now int64, r Request) Reason {
+	t := l.tenantsOf(&r)
+	if t == nil {
+		return Admitted
+	}
+	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
+	if !fits {
+		return CostOverBurst
+	}
+	if _, out := t.table.Take(r.Tenant, c); out == keyed.Short {
+		return TenantEmpty
+	}
+	return Admitted
+}
+
+// at returns the segment in force at now.
+func (l *Limiter) at(now int64) *segment {
+	if s := l.seg.Load(); now < s.until {
+		return s
+	}
+	return l.advance(now)
+}
 
 // untakeTenant gives back what takeTenant took.
-func (l *Limiter) untakeTenant(r Request) {}
+func (l *Limiter) untakeTenant(r Request) {
+	if t := l.tenantsOf(&r); t != nil {
+		t.table.Return(r.Tenant, uint64(r.Cost)*t.per)
+	}
+}
 
 // peekTenant is takeTenant that takes nothing.
-func (l *Limiter) peekTenant(now int64, r Request) Reason { return Admitted }
+func (l *Limiter) peekTenant(now int64, r Request) Reason {
+	t := l.tenantsOf(&r)
+	if t == nil {
+		return Admitted
+	}
+	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
+	switch {
+	case !fits:
+		return CostOverBurst
+	case t.table.Level(r.Tenant, c) < int64(c.Need):
+		return TenantEmpty
+	}
+	return Admitted
+}
+
+// asked reports whether r, which was refused with v, is demand of its class, and
+// counts it with its tenants' where it is not.
+func (l *Limiter) asked(now int64, r *Request, v Verdict) bool {
+	t := l.tenantsOf(r)
+	if t == nil {
+		return true
+	}
+	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
+	if fits && v.Reason != TenantEmpty && t.table.Ask(r.Tenant, c) {
+		return true
+	}
+	t.refused.Add(r.Cost)
+	return false
+}
+
+// TenantCounts are cumulative figures of one class's tenants.
+type TenantCounts struct {
+	Refused int64 // units refused because of the tenant alone
+	Evicted int64 // tenants forgotten because the table was full
+}
+
+// TenantCounts returns the figures of class k's tenants; zero where it has none.
+func (l *Limiter) TenantCounts(class int) TenantCounts {
+	if uint(class) >= uint(len(l.tenants)) || l.tenants[class] == nil {
+		return TenantCounts{}
+	}
+	t := l.tenants[class]
+	return TenantCounts{t.refused.Load(), t.table.Evicted()}
+}
+
+// follow takes over the tenants of classes that are bounded as before from a
+// limiter that has ended.
+func (l *Limiter) followTenants(before *Limiter, from []int) {
+	s, was := l.seg.Load(), before.seg.Load()
+	for k, t := range l.tenants {
+		if t == nil || from[k] < 0 || from[k] >= len(before.tenants) {
+			continue
+		}
+		old := before.tenants[from[k]]
+		if old == nil || old.cfg != t.cfg || old.burst != t.burst {
+			continue
+		}
+		t.table = old.table
+		t.base = old.base + was.lines[1+from[k]].c0 - s.lines[1+k].c0
+		t.refused.Store(old.refused.Load())
+	}
+}
 
 // Handle is one tenant of one class, looked up once: its decisions are faster.
 // Safe for concurrent use.
 type Handle struct {
-	l *Limiter
-	r Request
+	l      *Limiter
+	t      *tenants // nil: only the class binds it
+	class  int
+	tenant uint64
+	ref    atomic.Pointer[keyed.Ref] // where its bucket was
 }
 
-// Hold returns a handle on a tenant of class k. It ends with the limiter: after
-// Succeed everything is refused, and the successor must be asked.
+// Hold returns a handle on a tenant of class k. It does not keep the tenant's
+// bucket from being forgotten. It ends with the limiter: after Succeed everything
+// is refused, and the successor must be asked.
 func (l *Limiter) Hold(class int, tenant uint64) *Handle {
-	return &Handle{l: l, r: Request{Class: class, Tenant: tenant}}
+	h := &Handle{l: l, class: class, tenant: tenant}
+	h.t = l.tenantsOf(&Request{Class: class, Cost: 1, Tenant: tenant})
+	h.ref.Store(&keyed.Ref{})
+	return h
 }
 
 // Decide is DecideRequest for the handle's tenant.
 func (h *Handle) Decide(now int64, cost int64) Verdict {
-	r := h.r
-	r.Cost = cost
-	return h.l.DecideRequest(now, r)
+	l := h.l
+	if h.t == nil || uint64(cost-1) >= MaxCost {
+		return l.Decide(now, h.class, cost)
+	}
+	c, fits := h.t.terms(l.at(now), h.class, now, cost)
+	ref, out := h.ref.Load(), keyed.Short
+	if fits {
+		if out = ref.Take(c); out == keyed.Gone {
+			var fresh keyed.Ref
+			fresh, out = h.t.table.Take(h.tenant, c)
+			ref = &fresh
+			h.ref.Store(ref)
+		}
+	}
+	if out == keyed.Short {
+		h.t.refused.Add(cost)
+		if !fits {
+			return l.refuse(CostOverBurst)
+		}
+		return l.refuse(TenantEmpty)
+	}
+	v := l.judge(now, h.class, cost)
+	if v.Reason != Admitted {
+		ref.Return(c.Need)
+	}
+	l.count(now, Request{Class: h.class, Cost: cost, Tenant: h.tenant}, v, -1)
+	return v
 }
