@@ -1,21 +1,324 @@
 package enforce
 
-import "subak/allocator"
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"subak/allocator"
+)
+
+// Carving: a part of a class's share that other data planes, such as the Envoys
+// of a PoP, enforce by themselves until an instant, without asking again.
+//
+// What is carved is out of the limiter's own buckets from before Carve returns
+// until the instant is over, whatever schedules come in between, so that at
+// every instant what others may spend and what the limiter admits add up to the
+// total in force. A carver can only grow within what the schedule in force
+// promises for the whole time; what it holds already it keeps. The one thing that
+// is left to whoever sets schedules is not to set a total below what is carved:
+// that happens only where something outside the protocol took capacity away, and
+// CarveShort counts it.
 
 // Hold is what other data planes may spend of a class until an instant.
 type Hold struct {
-	Until int64 // lease clock
+	Until int64 // lease clock, exclusive
 	Rate  allocator.Rate
 }
 
-// Carve replaces what other data planes hold of a class by profile.
-func (l *Limiter) Carve(now int64, class int, profile []Hold) bool { return false }
+// HoldsMax is the highest number of holds in one profile.
+const HoldsMax = 128
 
-// Carvable returns the rate of a class that could be carved until an instant.
-func (l *Limiter) Carvable(now int64, class int, until int64) allocator.Rate { return 0 }
+// carve is one carver's part of one class.
+type carve struct {
+	class   int // -1: of a class that is gone, only the total knows it
+	who     string
+	profile []Hold // Until rises, Rate falls
+}
 
-// Carved fills dst with what is carved out of each class now and returns the sum.
-func (l *Limiter) Carved(now int64, dst []allocator.Rate) allocator.Rate { return 0 }
+// carving is a limiter's state of it, guarded by Limiter.setting but for on.
+type carving struct {
+	on     atomic.Bool // somebody asked for Carvable once
+	carves []carve
+	given  []Step // the schedule, what is carved included
+	short  int64  // schedules below what was carved
+}
 
-// Report counts demand that another data plane met.
-func (l *Limiter) Report(class int, admitted, refused int64) {}
+// at returns what may be spent at t.
+func at(profile []Hold, t int64) allocator.Rate {
+	for i := range profile {
+		if t < profile[i].Until {
+			return profile[i].Rate
+		}
+	}
+	return 0
+}
+
+// Carve replaces what the carver who holds of a class by profile: the rate that
+// other data planes may spend until each instant, Until rising and Rate falling.
+// It is out of the own buckets when Carve returns true. Where profile is above
+// both what who held at that instant and what the schedule promises, nothing
+// changes and Carve returns false; so it does for an unknown class, a profile of
+// more than HoldsMax holds, or one out of order. To take back what was promised
+// to others and is not over yet would break the bound: that is on the caller.
+func (l *Limiter) Carve(now int64, class int, who string, profile []Hold) bool {
+	if uint(class) >= uint(l.Classes()) || !ordered(profile) {
+		return false
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	c := &l.carving
+	old := c.of(class, who)
+	fresh := carve{class, who, dropOver(slices.Clone(profile), now)}
+	for _, t := range c.instants(now, fresh.profile) {
+		want, had := at(fresh.profile, t), at(old, t)
+		if want > had && want > c.room(t, class, who) {
+			return false
+		}
+	}
+	c.put(fresh)
+	l.install(now, c.own(now))
+	return true
+}
+
+// Carvable returns the highest rate of a class that who may hold from now until
+// an instant, by the schedule in force and what others hold.
+func (l *Limiter) Carvable(now int64, class int, who string, until int64) allocator.Rate {
+	if uint(class) >= uint(l.Classes()) {
+		return 0
+	}
+	l.carving.on.Store(true)
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	least := allocator.Rate(math.MaxInt64)
+	for _, t := range l.carving.instants(now, nil) {
+		if t < until {
+			least = min(least, l.carving.room(t, class, who))
+		}
+	}
+	return least
+}
+
+// Carving reports whether anybody has ever asked what could be carved: then
+// schedules should say so in Step.Carvable.
+func (l *Limiter) Carving() bool { return l.carving.on.Load() }
+
+// Carved fills dst with what is carved out of each class at now and returns the
+// sum, which can be above that of dst: classes that are gone are in it.
+func (l *Limiter) Carved(now int64, dst []allocator.Rate) (total allocator.Rate) {
+	clear(dst)
+	if !l.Carving() {
+		return 0
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	for i := range l.carving.carves {
+		x := &l.carving.carves[i]
+		r := at(x.profile, now)
+		if x.class >= 0 && x.class < len(dst) {
+			dst[x.class] += r
+		}
+		total += r
+	}
+	return total
+}
+
+// CarveShort counts the schedules whose total was below what was carved.
+func (l *Limiter) CarveShort() int64 {
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	return l.carving.short
+}
+
+// reportMax bounds what one Report counts, so that no report of a data plane can
+// make the counters overflow.
+const reportMax = int64(1) << 40
+
+// Report counts demand that another data plane met: units of cost that it
+// admitted and refused. Each is bounded to [0, 2^40]; an unknown class is nothing.
+func (l *Limiter) Report(class int, admitted, refused int64) {
+	if uint(class) >= uint(l.Classes()) {
+		return
+	}
+	c := &l.cells[1+class]
+	c.admitted.Add(min(max(admitted, 0), reportMax))
+	c.refused.Add(min(max(refused, 0), reportMax))
+}
+
+func ordered(profile []Hold) bool {
+	for i, h := range profile {
+		if h.Rate < 0 || h.Rate > MaxRate || i > 0 && (h.Until <= profile[i-1].Until || h.Rate >= profile[i-1].Rate) {
+			return false
+		}
+	}
+	return len(profile) <= HoldsMax
+}
+
+func dropOver(profile []Hold, now int64) []Hold {
+	return slices.DeleteFunc(profile, func(h Hold) bool { return h.Until <= now || h.Rate == 0 })
+}
+
+func (c *carving) of(class int, who string) []Hold {
+	for i := range c.carves {
+		if c.carves[i].class == class && c.carves[i].who == who {
+			return c.carves[i].profile
+		}
+	}
+	return nil
+}
+
+func (c *carving) put(x carve) {
+	c.carves = slices.DeleteFunc(c.carves, func(y carve) bool { return y.class == x.class && y.who == x.who })
+	if len(x.profile) > 0 {
+		c.carves = append(c.carves, x)
+	}
+}
+
+// instants returns now and every later instant at which a rate that matters
+// changes, in order.
+func (c *carving) instants(now int64, fresh []Hold) []int64 {
+	ts := []int64{now}
+	add := func(t int64) {
+		if t > now && t != math.MaxInt64 {
+			ts = append(ts, t)
+		}
+	}
+	for _, h := range fresh {
+		add(h.Until)
+	}
+	for i := range c.carves {
+		for _, h := range c.carves[i].profile {
+			add(h.Until)
+		}
+	}
+	for i := range c.given {
+		add(c.given[i].Until)
+	}
+	slices.SortFunc(ts, cmp.Compare[int64])
+	return slices.Compact(ts)
+}
+
+// stepAt returns the step in force at t; nil where there is none.
+func (c *carving) stepAt(t int64) *Step {
+	for i := range c.given {
+		if t < c.given[i].Until {
+			return &c.given[i]
+		}
+	}
+	return nil
+}
+
+// room is what a class can have carved by who at t, what others hold kept.
+func (c *carving) room(t int64, class int, who string) allocator.Rate {
+	st := c.stepAt(t)
+	if st == nil {
+		return 0
+	}
+	in, total := st.Classes[class], st.Total
+	if st.Carvable != nil {
+		in = st.Carvable[class]
+	}
+	for i := range c.carves {
+		x := &c.carves[i]
+		if x.class == class && x.who == who {
+			continue
+		}
+		r := at(x.profile, t)
+		total -= r
+		if x.class == class {
+			in -= r
+		}
+	}
+	return max(0, min(in, total))
+}
+
+// follow notes the schedule and returns what of it is the limiter's own.
+func (c *carving) follow(now int64, steps []Step) []Step {
+	c.given = steps
+	for i := range c.carves {
+		c.carves[i].profile = dropOver(c.carves[i].profile, now)
+	}
+	c.carves = slices.DeleteFunc(c.carves, func(x carve) bool { return len(x.profile) == 0 })
+	if len(c.carves) == 0 {
+		return steps
+	}
+	from, short := now, false
+	for i := range steps {
+		var sum allocator.Rate
+		for j := range c.carves {
+			sum += at(c.carves[j].profile, from)
+		}
+		short = short || sum > steps[i].Total
+		from = steps[i].Until
+	}
+	if short {
+		c.short++
+	}
+	return c.own(now)
+}
+
+// own is the schedule without what is carved at now, for all time to come: what
+// runs out later comes back with the next schedule or Carve, so that no rate
+// rises by the clock alone. Where a class has more carved out than it has, the
+// others give it, the last class first.
+func (c *carving) own(now int64) []Step {
+	out := make([]Step, 0, len(c.given))
+	for i := range c.given {
+		st := &c.given[i]
+		if st.Until <= now && i+1 < len(c.given) {
+			continue
+		}
+		own := Step{Until: st.Until, Total: st.Total, Classes: slices.Clone(st.Classes)}
+		var lack allocator.Rate
+		for j := range c.carves {
+			x := &c.carves[j]
+			r := at(x.profile, now)
+			own.Total -= r
+			if x.class < 0 {
+				lack += r
+				continue
+			}
+			own.Classes[x.class] -= r
+		}
+		for k := range own.Classes {
+			lack += max(0, -own.Classes[k])
+			own.Classes[k] = max(0, own.Classes[k])
+		}
+		for k := len(own.Classes) - 1; k >= 0; k-- {
+			x := min(lack, own.Classes[k])
+			own.Classes[k] -= x
+			lack -= x
+		}
+		own.Total = max(0, own.Total)
+		out = append(out, own)
+	}
+	return out
+}
+
+// inheritCarves takes over what is carved out of a limiter that was retired; from
+// is as for Succeed.
+func (l *Limiter) inheritCarves(before *Limiter, from []int) {
+	before.setting.Lock()
+	defer before.setting.Unlock()
+	l.carving.on.Store(before.carving.on.Load())
+	l.carving.short = before.carving.short
+	for _, x := range before.carving.carves {
+		if x.class >= 0 {
+			x.class = slices.Index(from, x.class)
+		}
+		l.carving.carves = append(l.carving.carves, x)
+	}
+}
+
+// cleanCarvable copies rates into the form that room relies on; nil stays nil.
+func cleanCarvable(rates []allocator.Rate, classes int) []allocator.Rate {
+	if rates == nil {
+		return nil
+	}
+	out := make([]allocator.Rate, classes)
+	for k := range min(classes, len(rates)) {
+		out[k] = min(max(rates[k], 0), MaxRate)
+	}
+	return out
+}

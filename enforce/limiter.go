@@ -100,6 +100,7 @@ type Limiter struct {
 	newest  int64      // the newest reading of a call
 	last    int64      // the reading of the last call
 	behind  int        // calls in a row with readings behind newest, in order
+	carving carving
 }
 
 // cell is what one bucket's decisions write. The counters share the line of the
@@ -176,7 +177,14 @@ func (l *Limiter) SetSchedule(now int64, steps []Step) {
 		l.behind++
 	}
 	l.last = now
-	steps = clean(now, steps, len(l.cells)-1)
+	l.install(now, l.carving.follow(now, clean(now, steps, len(l.cells)-1)))
+	if now >= l.newest || l.behind >= steppedAfter {
+		l.newest, l.behind = now, 0
+	}
+}
+
+// install puts a cleaned schedule in force, with l.setting held.
+func (l *Limiter) install(now int64, steps []Step) {
 	for {
 		s := l.advance(now)
 		t := max(now, s.t0) // a Decide with a later reading may have been here
@@ -186,11 +194,8 @@ func (l *Limiter) SetSchedule(now int64, steps []Step) {
 		n := l.shape.chain(s.points(t), t, steps)
 		l.clamp(s, n)
 		if l.seg.CompareAndSwap(s, n) {
-			break
+			return
 		}
-	}
-	if now >= l.newest || l.behind >= steppedAfter {
-		l.newest, l.behind = now, 0
 	}
 }
 

@@ -16,6 +16,9 @@ type Step struct {
 	Until   int64
 	Total   allocator.Rate
 	Classes []allocator.Rate
+	// Carvable is how much of class k other data planes may hold (Carve), where
+	// that is not Classes[k]. What they hold already they keep.
+	Carvable []allocator.Rate
 }
 
 const (
@@ -227,7 +230,7 @@ func clean(now int64, steps []Step, classes int) []Step {
 		for k := range min(classes, len(st.Classes)) {
 			cs[k] = min(max(st.Classes[k], 0), MaxRate)
 		}
-		out = append(out, Step{st.Until, min(max(st.Total, 0), MaxRate), cs})
+		out = append(out, Step{Until: st.Until, Total: min(max(st.Total, 0), MaxRate), Classes: cs, Carvable: cleanCarvable(st.Carvable, classes)})
 		last = st.Until
 	}
 	if last != math.MaxInt64 || len(out) == 0 {

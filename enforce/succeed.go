@@ -31,7 +31,8 @@ func (l *Limiter) Succeed(now int64, cfg LimiterConfig, from []int, steps []Step
 	if same && l.retries != nil && n.retries != nil && l.retries.size == n.retries.size {
 		n.retries = l.retries // what is marked there names classes by their place
 	}
-	s := n.shape.chain(points, t, clean(t, steps, cfg.Classes))
+	n.inheritCarves(l, from)
+	s := n.shape.chain(points, t, n.carving.follow(t, clean(t, steps, cfg.Classes)))
 	for b := range n.cells {
 		if over := int64(points[b].credit - s.lines[b].cap); over > 0 {
 			n.cells[b].used.Add(uint64(over))
@@ -83,6 +84,7 @@ func (l *Limiter) retire(now int64) (t int64, left []int64) {
 	defer l.setting.Unlock()
 	left = make([]int64, len(l.cells))
 	nothing := clean(now, nil, l.Classes())
+	l.carving.given = nothing
 	for {
 		s := l.advance(now)
 		t = max(now, s.t0)
