@@ -45,6 +45,7 @@ const (
 	Nanos   Metric = iota // wall nanoseconds for each operation
 	Rate                  // operations per second
 	CPU                   // nanoseconds of CPU for each operation
+	Busy                  // CPU time by wall time: how many cores the server kept busy
 	Mid                   // median latency, nanoseconds
 	Tail                  // 99th percentile of the latency, nanoseconds
 	Value                 // what the side says, in the claim's own unit
@@ -65,6 +66,8 @@ func (m Metric) Of(r Reading) float64 {
 		return ops / r.Elapsed.Seconds()
 	case m == CPU && r.CPU > 0:
 		return float64(r.CPU) / ops
+	case m == Busy && r.CPU > 0 && r.Elapsed > 0:
+		return float64(r.CPU) / float64(r.Elapsed)
 	case m == Mid && r.Mid > 0:
 		return float64(r.Mid)
 	case m == Tail && r.Tail > 0:
@@ -88,6 +91,8 @@ type Case struct {
 	What string
 	// Show are the metrics that the case's table has, in this order.
 	Show []Metric
+	// Open, unless nil, gets ready what the sides need, and returns what ends it.
+	Open func(context.Context) (closed func(), err error)
 	// Sides are run in turn; by custom the first is ours.
 	Sides []Side
 	// Batches of each side in a round, 1 at least.
@@ -107,6 +112,13 @@ type Figures [][][Metrics]float64
 func (c *Case) Run(ctx context.Context, rounds int, tell func(round int)) (Figures, error) {
 	if c.Once {
 		rounds = 1
+	}
+	if c.Open != nil {
+		closed, err := c.Open(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		defer closed()
 	}
 	var f Figures
 	for r := range rounds {
@@ -175,4 +187,9 @@ func Median(values []float64) float64 {
 		return s[mid]
 	}
 	return s[mid-1] + (s[mid]-s[mid-1])/2
+}
+
+// String is the metric's name in files.
+func (m Metric) String() string {
+	return [Metrics]string{"ns_per_op", "ops_per_second", "cpu_ns_per_op", "cores_busy", "p50_ns", "p99_ns", "value"}[m]
 }

@@ -1,0 +1,96 @@
+package doors
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"subak/testbed/peers/drive"
+	"subak/testbed/peers/measure"
+)
+
+// request is a request of HTTP/1.1 with what a browser's usually has.
+func request(path string, more ...string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: www.example.com\r\n", path)
+	for _, f := range append(more, "User-Agent: bench-peers/1", "Accept: */*") {
+		fmt.Fprintf(&b, "%s\r\n", f)
+	}
+	b.WriteString("\r\n")
+	return []byte(b.String())
+}
+
+// checkRequest is what nginx's auth_request asks.
+func checkRequest(more ...string) []byte {
+	return request("/v1/check", append([]string{
+		"X-Original-Method: GET", "X-Original-URI: /api/items?id=7", "X-Forwarded-For: 203.0.113.7",
+	}, more...)...)
+}
+
+const checkDoor = `listeners:
+  - name: edge
+    listen: LISTEN
+    check: {enabled: true}
+    trusted_hops: 1
+    default: {budget: origin, class: uncleared}
+    rules: [{match: {path: "/api/*"}, budget: origin, class: confirmed}]
+`
+
+// proxyDoor is a listener in front of a backend.
+func proxyDoor(backend string) string {
+	return fmt.Sprintf(`listeners:
+  - name: edge
+    listen: LISTEN
+    backends: [{url: "http://%s"}]
+    default: {budget: origin, class: uncleared}
+    rules: [{match: {path: "/api/*"}, budget: origin, class: confirmed}]
+`, backend)
+}
+
+func checkTarget() drive.Target {
+	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: checkRequest(), Status: 204}
+}
+
+func proxyTarget() drive.Target {
+	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: request("/api/items?id=7"), Status: 200}
+}
+
+// check is forward-auth.
+func (b *Bench) check() measure.Case {
+	return b.door("doors/check", fmt.Sprintf("forward-auth: one check, %d connections", httpConns), checkTarget(), []measure.Claim{
+		atLeast("doors/check", "forward-auth: requests/s beside a bare handler's that answers 204", 0, 1, 0.95),
+		noted(atMost("doors/check-cpu", "its CPU for each request", measure.CPU, 0, 1, 0)),
+		noted(atMost("doors/check-p99", "its p99", measure.Tail, 0, 1, 0)),
+	}, ofNode(checkDoor), ofFloor("net/http, 204", "allow"))
+}
+
+// behind makes a rival that needs a backend of its own.
+func behind(name string, start func(ctx context.Context, r *rig, backend string) (server, error)) rival {
+	return rival{name, func(ctx context.Context, r *rig) (server, error) {
+		back, err := r.floor("backend")
+		if err != nil {
+			return server{}, err
+		}
+		return start(ctx, r, back.addr)
+	}}
+}
+
+// proxy is the reverse proxy.
+func (b *Bench) proxy() measure.Case {
+	return b.door("doors/proxy", fmt.Sprintf("reverse proxy: one small GET, %d connections", httpConns), proxyTarget(), []measure.Claim{
+		atLeast("doors/proxy", "reverse proxy: requests/s beside a pooled, tuned ReverseProxy's", 0, 1, 0.95),
+		atMost("doors/proxy-p99", "reverse proxy: p99 beside that one's", measure.Tail, 0, 1, 1.2),
+		noted(atMost("doors/proxy-cpu", "its CPU for each request", measure.CPU, 0, 1, 0)),
+		atLeast("doors/proxy-tuned", "that the floor is tuned: its requests/s beside an untuned one's", 1, 2, 1.6),
+	},
+		behind("subak run", func(ctx context.Context, r *rig, back string) (server, error) { return r.node(ctx, proxyDoor(back)) }),
+		behind("ReverseProxy, tuned", func(_ context.Context, r *rig, back string) (server, error) {
+			return r.floor("proxy-tuned", "http://"+back)
+		}),
+		behind("ReverseProxy, untuned", func(_ context.Context, r *rig, back string) (server, error) {
+			return r.floor("proxy", "http://"+back)
+		}))
+}
+
+// Cases are the cases of all doors.
+func (b *Bench) Cases() []measure.Case { return []measure.Case{b.check(), b.proxy()} }

@@ -1,0 +1,115 @@
+package library
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+
+	"golang.org/x/time/rate"
+
+	"subak/allocator"
+	"subak/enforce"
+	"subak/enforce/keyed"
+	"subak/testbed/peers/measure"
+)
+
+const (
+	tenantCount = 10_000
+	// orderSize is after how many decisions the order of tenants comes again; a
+	// power of two, and so many that no cache predicts it.
+	orderSize  = 1 << 16
+	tenantRate = 1_000_000 // units per second of each tenant
+)
+
+// tenants is a class with a bucket for each tenant beside a map of limiters, and
+// the order in which tenants come: uniform, the same for all.
+type tenants struct {
+	*subject
+	names   []string
+	seed    maphash.Seed
+	handles []*enforce.Handle
+	order   []int
+	at      [3]int // where each loop is in the order
+	others  limiters
+}
+
+func newTenants(now func() int64) *tenants {
+	cfg := enforce.LimiterConfig{Tenants: []enforce.TenantConfig{
+		{Rate: tenantRate * allocator.Unit, Burst: 10 * burst, Keys: 10 * tenantCount}, {},
+	}}
+	t := &tenants{
+		subject: newSubject(now, high, cfg),
+		seed:    maphash.MakeSeed(),
+		others:  limiters{perSecond: tenantRate, burst: 10 * tenantRate, all: map[string]*rate.Limiter{}},
+	}
+	for i := range tenantCount {
+		t.names = append(t.names, fmt.Sprintf("customer-%05d", i))
+		t.handles = append(t.handles, t.limiter.Hold(0, keyed.Hash(t.seed, t.names[i])))
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range orderSize {
+		t.order = append(t.order, rng.IntN(tenantCount))
+	}
+	t.byName(10 * tenantCount) // all have come before: what is measured is the usual case
+	return t
+}
+
+// next returns where loop l is, and moves it on by n.
+func (t *tenants) next(l, n int) int {
+	at := t.at[l]
+	t.at[l] += n
+	return at
+}
+
+func (t *tenants) byName(n int) (admitted int) {
+	at := t.next(0, n)
+	for i := range n {
+		key := keyed.Hash(t.seed, t.names[t.order[(at+i)%orderSize]])
+		if t.limiter.DecideRequest(t.now(), enforce.Request{Cost: 1, Tenant: key}).OK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+func (t *tenants) byHandle(n int) (admitted int) {
+	at := t.next(1, n)
+	for i := range n {
+		if t.handles[t.order[(at+i)%orderSize]].Decide(t.now(), 1).OK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+func (t *tenants) byMap(n int) (admitted int) {
+	at := t.next(2, n)
+	for i := range n {
+		if t.others.allow(t.names[t.order[(at+i)%orderSize]]) {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// tenants is one decision for one of 10,000 tenants.
+func (s Scale) tenants() []measure.Case {
+	t, quick := newTenants(precise()), newTenants(coarse())
+	const theirs = "RWMutex map of x/time/rate"
+	return []measure.Case{{
+		ID: "library/tenants", What: "one decision for one of 10,000 tenants, uniform, one goroutine", Show: nanos, Batches: s.Batches,
+		Sides: []measure.Side{
+			s.side("Class.For(name).Allow", admits, t.byName),
+			s.side("held handle", admits, t.byHandle),
+			s.side(theirs, admits, t.byMap),
+			s.side("by name, coarse clock", admits, quick.byName),
+			s.side("handle, coarse clock", admits, quick.byHandle),
+		},
+		Claims: []measure.Claim{
+			atMost("library/tenants", "10,000 tenants by name, beside an RWMutex map of x/time/rate", 0, 2, 0.62),
+			atMost("library/tenants-handle", "10,000 tenants through held handles", 1, 2, 0.35),
+			noted("library/tenants-coarse", "by name, coarse clock", 3, 2),
+			noted("library/tenants-handle-coarse", "through held handles, coarse clock", 4, 2),
+		},
+	}}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"subak/testbed/peers/doors"
+	"subak/testbed/peers/library"
+	"subak/testbed/peers/measure"
+	"subak/testbed/peers/show"
+)
+
+// options are the flags.
+type options struct {
+	only   string
+	rounds int
+	smoke  bool
+	json   bool
+	list   bool
+	out    string
+	node   string
+	repo   string
+}
+
+func rootCommand(out, errs io.Writer, code *int) *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "bench-peers",
+		Short: "Measure Subak beside its peers and judge the claims",
+		Args:  cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			*code, err = o.run(c.Context(), out, errs)
+			return err
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.only, "only", "", "measure only the cases whose name matches this regular expression")
+	f.IntVar(&o.rounds, "rounds", 7, "rounds of every case; at least 5 for a verdict")
+	f.BoolVar(&o.smoke, "smoke", false, "see in a few seconds that everything runs; no verdict on speed")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON; the tables go to standard error")
+	f.BoolVar(&o.list, "list", false, "list cases and claims, measure nothing")
+	f.StringVar(&o.out, "out", "", "directory for report.txt, report.json and report.svg")
+	f.StringVar(&o.node, "node", "bin/subak", "the subak program whose doors are measured")
+	f.StringVar(&o.repo, "repo", ".", "the source of Subak, for the build without counters")
+	return c
+}
+
+// run measures and returns the exit code.
+func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return exitUsage, fmt.Errorf("--only: %w", err)
+	}
+	if o.rounds < 5 && !o.smoke {
+		return exitUsage, fmt.Errorf("--rounds %d: a verdict needs 5", o.rounds)
+	}
+	cases, place, err := o.cases()
+	if err != nil {
+		return exitUsage, err
+	}
+	var chosen []measure.Case
+	for _, c := range cases {
+		if only.MatchString(c.ID) {
+			chosen = append(chosen, c)
+		}
+	}
+	if len(chosen) == 0 {
+		return exitUsage, fmt.Errorf("--only %q: no such case; see --list", o.only)
+	}
+	if o.list {
+		return 0, list(out, chosen)
+	}
+	screen := out
+	if o.json {
+		screen = errs
+	}
+	var kept strings.Builder
+	r := &run{options: o, screen: io.MultiWriter(screen, &kept), progress: screen}
+	r.report = show.Report{Started: time.Now().UTC().Truncate(time.Second), Rounds: o.rounds, Smoke: o.smoke, Machine: machine(place)}
+	ok := r.all(ctx, chosen)
+	if err := ctx.Err(); err != nil {
+		return exitShort, err
+	}
+	if o.json {
+		err = r.report.JSON(out)
+	}
+	if o.out != "" && err == nil {
+		err = r.save(kept.String())
+	}
+	if !ok || err != nil {
+		return exitShort, err
+	}
+	return 0, nil
+}
+
+// cases are all cases at the scale that the flags ask for.
+func (o *options) cases() ([]measure.Case, doors.Place, error) {
+	lib := library.Scale{Batch: 4 * time.Millisecond, Batches: 10}
+	door := doors.Scale{Batch: 250 * time.Millisecond, Batches: 4, Keys: 1_000_000}
+	if o.smoke {
+		o.rounds = 1
+		lib = library.Scale{Batch: time.Millisecond, Batches: 2}
+		door = doors.Scale{Batch: 50 * time.Millisecond, Batches: 2, Keys: 20_000}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, doors.Place{}, err
+	}
+	node, err := filepath.Abs(o.node)
+	if err != nil {
+		return nil, doors.Place{}, err
+	}
+	b := &doors.Bench{Self: self, Node: node, Place: doors.FindPlace(), Scale: door}
+	return append(lib.Cases(), b.Cases()...), b.Place, nil
+}
+
+func list(w io.Writer, cases []measure.Case) error {
+	for _, c := range cases {
+		fmt.Fprintf(w, "%s: %s\n", c.ID, c.What)
+		for _, cl := range c.Claims {
+			fmt.Fprintf(w, "  %-28s %-12s %s\n", cl.ID, cl.BoundText(), cl.What)
+		}
+	}
+	return nil
+}
+
+// run is one run of the program.
+type run struct {
+	*options
+	screen   io.Writer // tables: shown and kept
+	progress io.Writer // what is shown while a case runs
+	report   show.Report
+}
+
+// all plays the cases and judges.
+func (r *run) all(ctx context.Context, cases []measure.Case) bool {
+	began := time.Now()
+	m := r.report.Machine
+	fmt.Fprintf(r.screen, "%d cores of %s, %s, %s\n%s\n%d rounds of alternating batches; each figure is a median, each ratio that of its own round\n",
+		m.Cores, m.CPU, m.OS, m.Go, m.Place, r.rounds)
+	var results []measure.Result
+	for i := range cases {
+		if ctx.Err() != nil {
+			return false
+		}
+		results = append(results, r.one(ctx, &cases[i])...)
+	}
+	r.report.Seconds = math.Round(time.Since(began).Seconds()*10) / 10
+	r.report.AddClaims(results)
+	r.report.Verdict, r.report.OK = measure.Verdict(results, !r.smoke)
+	fmt.Fprintf(r.screen, "\nsummary\n")
+	show.Claims(r.screen, results)
+	fmt.Fprintf(r.screen, "bench-peers: %s, %.0f s\n", r.report.Verdict, r.report.Seconds)
+	return r.report.OK
+}
+
+// one plays one case and shows it.
+func (r *run) one(ctx context.Context, c *measure.Case) []measure.Result {
+	fmt.Fprintf(r.screen, "\n%s: %s\n", c.ID, c.What)
+	fmt.Fprint(r.progress, "  ")
+	f, err := c.Run(ctx, r.rounds, func(int) { fmt.Fprint(r.progress, ".") })
+	fmt.Fprintln(r.progress)
+	var results []measure.Result
+	for _, cl := range c.Claims {
+		if err != nil {
+			results = append(results, cl.Fail(err.Error()))
+		} else {
+			results = append(results, cl.Judge(f))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(r.screen, "  not measured:", err)
+		return results
+	}
+	show.Case(r.screen, c, f, results)
+	r.report.AddCase(c, f)
+	return results
+}
+
+// save writes the report's files.
+func (r *run) save(text string) error {
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.out, "report.txt"), []byte(text), 0o644); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(r.out, "report.json"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := r.report.JSON(f); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// machine says where this runs.
+func machine(p doors.Place) show.Machine {
+	m := show.Machine{CPU: "unknown CPU", Cores: runtime.GOMAXPROCS(0), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), Place: p.String()}
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return m
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if name, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			m.CPU = strings.TrimSpace(value)
+			break
+		}
+	}
+	return m
+}
