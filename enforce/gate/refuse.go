@@ -66,6 +66,10 @@ func problem(w http.ResponseWriter, status int, detail string) {
 
 // refuse answers a request that was not admitted.
 func (g *Gate) refuse(w http.ResponseWriter, d decision) {
+	if d.fault != "" {
+		problem(w, http.StatusBadRequest, d.fault)
+		return
+	}
 	if d.to == nil {
 		problem(w, http.StatusForbidden, "no rule matches this request")
 		return
