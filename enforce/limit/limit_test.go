@@ -459,7 +459,8 @@ func TestLimitersAreSucceededUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for i := range 200 {
+	const changes = 200
+	for i := range changes {
 		l := o.limiter.Load().Succeed(c.now(), enforce.LimiterConfig{Classes: 1, Burst: time.Duration(5+i%2) * time.Millisecond}, []int{0}, rate(1_000_000))
 		o.limiter.Store(l)
 		s.Renew(o)
@@ -473,8 +474,11 @@ func TestLimitersAreSucceededUnderLoad(t *testing.T) {
 	if got, most := admitted.Load()+waited.Load(), end/1000+10_000; got > most {
 		t.Errorf("admitted %d in %v, at most %d may be", got, time.Duration(end), most)
 	}
-	if n := c.counts(); n.Admitted != admitted.Load()+waited.Load() {
-		t.Errorf("the limiters counted %d admitted, the callers %d", n.Admitted, admitted.Load()+waited.Load())
+	// A decision under way while its limiter is succeeded may be counted nowhere.
+	const underWay = 4 * changes
+	got := admitted.Load() + waited.Load()
+	if n := c.counts(); n.Admitted > got || n.Admitted < got-underWay {
+		t.Errorf("the limiters counted %d admitted, the callers %d", n.Admitted, got)
 	}
 }
 
