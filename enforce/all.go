@@ -173,11 +173,9 @@ func look(now int64, charges []Charge, before []Verdict) Verdict {
 	s := l.advance(now)
 	t := taken{l, charges, before, s, max(now-s.t0, 0)}
 	if r.Tenant != 0 {
-		r.Cost = min(r.Cost+t.byTenant(&r), MaxCost+1)
-		if why := l.peekTenant(now, r); why != Admitted {
+		if why := l.peekTenantAfter(now, r, t.byTenant(&r)); why != Admitted {
 			return l.refuse(why)
 		}
-		r.Cost = c.Request.Cost
 	}
 	need := r.Cost * unit
 	from, keep := r.Class, uint64(0)

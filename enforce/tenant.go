@@ -125,10 +125,7 @@ func newTenantsOf(c TenantConfig, sh shape) *tenants {
 			t.scale, _ = bits.Div64(hi, lo, uint64(sh.burst))
 		}
 	}
-	t.least = keyed.MaxCap
-	if hi, lo := bits.Mul64(2*uint64(sh.largest), t.per); hi == 0 {
-		t.least = min(lo, keyed.MaxCap)
-	}
+	t.least = min(t.price(2*sh.largest), keyed.MaxCap)
 	if !t.share {
 		own := shape{burst: t.burst}
 		t.own = line{mult: slope(c.Rate), cap: max(own.capOf(c.Rate, 0), t.least), rate: c.Rate}
@@ -151,9 +148,17 @@ func (t *tenants) terms(s *segment, class int, now, cost int64) (c keyed.Terms, 
 		c.Cap = t.own.cap
 		c.Credit = t.own.at(max(now, 0))
 	}
-	hi, lo := bits.Mul64(uint64(cost), t.per)
-	c.Need = lo
-	return c, hi == 0 && lo <= c.Cap
+	c.Need = t.price(cost)
+	return c, c.Need <= c.Cap
+}
+
+// price returns the credit that some units cost; more than any bucket holds where
+// it does not fit one.
+func (t *tenants) price(units int64) uint64 {
+	if hi, lo := bits.Mul64(uint64(units), t.per); hi == 0 {
+		return min(lo, keyed.MaxCap+1)
+	}
+	return keyed.MaxCap + 1
 }
 
 // tenantsOf returns the buckets that r's tenant is in, nil when only its class
@@ -264,16 +269,24 @@ func (l *Limiter) untakeTenant(r Request) {
 }
 
 // peekTenant is takeTenant that takes nothing.
-func (l *Limiter) peekTenant(now int64, r Request) Reason {
+func (l *Limiter) peekTenant(now int64, r Request) Reason { return l.peekTenantAfter(now, r, 0) }
+
+// peekTenantAfter is peekTenant for when the tenant will have been charged some
+// units before, 0..MaxCost.
+func (l *Limiter) peekTenantAfter(now int64, r Request, before int64) Reason {
 	t := l.tenantsOf(&r)
 	if t == nil {
 		return Admitted
 	}
 	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
-	switch {
-	case !fits:
+	if !fits {
 		return CostOverBurst
-	case t.table.Level(r.Tenant, c) < int64(c.Need):
+	}
+	need, earlier := int64(c.Need), t.price(before)
+	if before > 0 {
+		c.Need = earlier // what a new tenant's bucket begins with
+	}
+	if t.table.Level(r.Tenant, c)-int64(earlier) < need {
 		return TenantEmpty
 	}
 	return Admitted
