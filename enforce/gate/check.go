@@ -3,6 +3,7 @@ package gate
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -36,21 +37,26 @@ func (g *Gate) serveCheck(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuseCheck says no. Where the proxy needs another status than 429, a field
-// carries the one that its client should get; a request that no rule names is
-// not to be retried and gets the plain 403 that it would get from the proxy.
+// carries the one that its client should get. A request that no rule names is not
+// to be retried and gets a plain 403.
 func (g *Gate) refuseCheck(w http.ResponseWriter, d decision) {
-	h := w.Header()
-	if d.to == nil {
+	h, status := w.Header(), http.StatusTooManyRequests
+	switch {
+	case d.fault != "":
+		status = http.StatusBadRequest
+	case d.to == nil:
 		g.debug(h, d)
 		w.WriteHeader(http.StatusForbidden)
 		return
-	}
-	g.refusalFields(h, d)
-	if g.cfg.Check.RefusalStatus != http.StatusTooManyRequests {
-		h[statusField] = []string{"429"}
+	default:
+		g.refusalFields(h, d)
 	}
 	h["Cache-Control"] = []string{"no-store"}
-	w.WriteHeader(g.cfg.Check.RefusalStatus)
+	if g.cfg.Check.RefusalStatus != http.StatusTooManyRequests {
+		h[statusField] = []string{strconv.Itoa(status)}
+		status = g.cfg.Check.RefusalStatus
+	}
+	w.WriteHeader(status)
 }
 
 // original replaces the check request's own line by that of the request it asks
@@ -69,7 +75,7 @@ func original(f *facts, h http.Header) bool {
 		}
 		uri, method = fwd, h["X-Forwarded-Method"]
 		if host := h["X-Forwarded-Host"]; len(host) > 0 {
-			f.host = bareHost(host[len(host)-1])
+			f.setHost(host[len(host)-1])
 		}
 	case len(uri) == 0:
 		return true
@@ -80,43 +86,39 @@ func original(f *facts, h http.Header) bool {
 	if len(method) == 1 {
 		f.method = method[0]
 	}
-	return f.setURI(uri[0])
-}
-
-// setURI takes a request target, in origin or absolute form.
-func (f *facts) setURI(uri string) bool {
-	if p, ok := plainPath(uri); ok {
-		f.uri, f.path = uri, cleanPath(p)
-		return true
-	}
-	if !strings.HasPrefix(uri, "/") && !strings.Contains(uri, "://") {
-		return false
-	}
-	u, err := url.ParseRequestURI(uri)
-	if err != nil {
-		return false
-	}
-	f.uri, f.path = uri, cleanPath(u.Path)
+	f.setTarget(uri[0])
 	return true
 }
 
-// plainPath returns the path of a target in origin form that has no escapes,
-// which is nearly every one: the same as [url.ParseRequestURI], at a twentieth of
-// its cost.
-func plainPath(uri string) (string, bool) {
-	if uri == "" || uri[0] != '/' {
-		return "", false
+// setHost takes the host of the described request.
+func (f *facts) setHost(host string) {
+	var ok bool
+	if f.to.host, f.to.bare, ok = normalHost(host); !ok {
+		f.fault = "the host is malformed"
 	}
-	end := len(uri)
-	for i := range len(uri) {
-		switch c := uri[i]; {
-		case c < ' ' || c == 0x7f:
-			return "", false
-		case c == '?':
-			end = min(end, i)
-		case c == '%' && i < end:
-			return "", false
+	f.host = f.to.bare
+}
+
+// setTarget takes the target of the described request, a path or a URL. It is
+// judged as the same target sent to this listener would be.
+func (f *facts) setTarget(uri string) {
+	path, query, _ := strings.Cut(uri, "?")
+	if path == "" || path[0] != '/' {
+		u, err := url.Parse(uri)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			f.fault = "the request target is neither a path nor a URL"
+			return
+		}
+		if path = u.EscapedPath(); path == "" {
+			path = "/"
 		}
 	}
-	return uri[:end], true
+	if strings.IndexByte(query, '#') >= 0 {
+		f.fault = "the request target has a fragment"
+		return
+	}
+	if fault := f.to.setPath(path); fault != "" {
+		f.fault = fault
+	}
+	f.uri, f.path, f.also = uri, f.to.text, f.to.also
 }

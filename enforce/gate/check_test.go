@@ -28,8 +28,14 @@ func TestCheckAnswersForTheOriginalRequest(t *testing.T) {
 		{"method of the other family", 1, []string{"X-Original-Method: POST", "X-Forwarded-Uri: /api/x"}, 403, 0},
 		{"two lines", 1, []string{"X-Original-URI: /api/x", "X-Original-URI: /"}, 403, 0},
 		{"two methods", 1, []string{"X-Original-Method: POST", "X-Original-Method: GET", "X-Original-URI: /api/x"}, 403, 0},
-		{"garbage", 1, []string{"X-Original-URI: api"}, 403, 0},
-		{"bad escape", 1, []string{"X-Original-URI: /%zz"}, 403, 0},
+		{"garbage", 1, []string{"X-Original-URI: api"}, 400, 0},
+		{"bad escape", 1, []string{"X-Original-URI: /%zz"}, 400, 0},
+		{"fragment", 1, []string{"X-Original-URI: /api/x#y"}, 400, 0},
+		{"fragment in the query", 1, []string{"X-Original-URI: /api/x?a#y"}, 400, 0},
+		{"another scheme", 1, []string{"X-Original-URI: ftp://shop.example/api/x"}, 400, 0},
+		{"a path with two meanings", 1, []string{"X-Original-Method: POST", "X-Original-URI: /api%2fx"}, 400, 0},
+		{"a malformed host", 1, []string{"X-Forwarded-Uri: /", "X-Forwarded-Host: shop..example"}, 400, 0},
+		{"escaped", 1, []string{"X-Original-Method: POST", "X-Original-URI: /%61pi/x"}, 200, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, 10, 10)
@@ -90,6 +96,18 @@ func TestCheckRefusesWithTheConfiguredStatus(t *testing.T) {
 			t.Errorf("a refusal by status %d has the body %q, length %d", tc.want, a.body, a.ContentLength)
 		}
 		wantStatus(t, send(t, "GET", u, "/v1/check"), 429) // the proxy's own refusal
+	}
+}
+
+func TestCheckOfAMalformedRequestTellsTheProxySo(t *testing.T) {
+	w := newWorld(t, 10, 10)
+	u := serve(t, w.gate(gate.Config{TrustedHops: 1, Check: gate.Check{Enabled: true, RefusalStatus: 403}}))
+	a := send(t, "GET", u, "/v1/check", "X-Original-URI: /../x")
+	wantStatus(t, a, 403)
+	wantHeader(t, a, "X-Subak-Status", "400")
+	wantHeader(t, a, "Retry-After", "")
+	if a.body != "" {
+		t.Errorf("body %q", a.body)
 	}
 }
 
