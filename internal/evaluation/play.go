@@ -34,6 +34,9 @@ type Result struct {
 	// demand that they were made from reached the budget.
 	Contended, Idle, Unplaced Total
 	ContendedCycles           int
+	// LP is the range of the two-class LP in the same cycles; its optima know each
+	// cycle's demand.
+	LP Range
 	// Over is the most by which targets exceeded the budget in any cycle.
 	Over allocator.Rate
 	// Worst is the least part of the highest class's demand served in any cycle,
@@ -124,6 +127,7 @@ func (p *player) count() {
 	r, n := &p.result, p.serving.nodes
 	r.Cycles++
 	var demand, served allocator.Rate
+	first := sumOf(p.demand[:n])
 	for k := range r.Classes {
 		d, s := sumOf(p.demand[k*n:k*n+n]), sumOf(p.served[k*n:k*n+n])
 		r.Classes[k].Offered.Add(d)
@@ -133,6 +137,7 @@ func (p *player) count() {
 		}
 		demand, served = demand+d, served+s
 	}
+	r.LP.add(p.spec.Budget, first, demand-first)
 	r.All.Offered.Add(demand)
 	r.All.Served.Add(served)
 	last := (len(r.Classes) - 1) * n
