@@ -158,7 +158,7 @@ func (r Ref) Take(c Terms) Outcome {
 			continue
 		}
 		// Where refused work runs ahead, what is admitted goes on top of it.
-		if a := b.asked.Load(); a-(after-c.Need)-1 < c.Cap {
+		if a := b.asked.Load(); ahead(a, after-c.Need) {
 			b.asked.CompareAndSwap(a, a+c.Need)
 		}
 		return Taken
@@ -172,12 +172,21 @@ func (r Ref) Return(need uint64) {
 	}
 	b := &r.set.buckets[r.way]
 	for {
-		u := b.used.Load()
-		if r.set.keys[r.way].Load() != r.key || b.used.CompareAndSwap(u, u-need) {
+		u, a := b.used.Load(), b.asked.Load()
+		if r.set.keys[r.way].Load() != r.key {
+			return
+		}
+		if b.used.CompareAndSwap(u, u-need) {
+			if ahead(a, u) {
+				b.asked.CompareAndSwap(a, a-need)
+			}
 			return
 		}
 	}
 }
+
+// ahead says whether one word is ahead of another, by what one can be.
+func ahead(a, u uint64) bool { return a-u-1 < 2*MaxCap }
 
 // Return gives a key back what a Take of the same Need took, if it was not
 // forgotten since.
