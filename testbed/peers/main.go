@@ -18,9 +18,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"subak/testbed/peers/doors"
 	"subak/testbed/peers/drive"
 	"subak/testbed/peers/floor"
+	"subak/testbed/peers/place"
 )
 
 const (
@@ -55,7 +55,7 @@ func program(ctx context.Context, args []string, out, errs io.Writer) int {
 func pinCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pin CORES PROGRAM [ARGS...]", Hidden: true, Args: cobra.MinimumNArgs(2), DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error { return doors.Pin(args[0], args[1], args[2:]) },
+		RunE: func(_ *cobra.Command, args []string) error { return place.Pin(args[0], args[1], args[2:]) },
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"subak/testbed/peers/counters"
 	"subak/testbed/peers/doors"
 	"subak/testbed/peers/library"
 	"subak/testbed/peers/measure"
+	"subak/testbed/peers/place"
 	"subak/testbed/peers/show"
 )
 
@@ -67,7 +69,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
 	if o.rounds < 5 && !o.smoke {
 		return exitUsage, fmt.Errorf("--rounds %d: a verdict needs 5", o.rounds)
 	}
-	cases, place, err := o.cases()
+	cases, where, err := o.cases()
 	if err != nil {
 		return exitUsage, err
 	}
@@ -89,7 +91,8 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
 	}
 	var kept strings.Builder
 	r := &run{options: o, screen: io.MultiWriter(screen, &kept), progress: screen}
-	r.report = show.Report{Started: time.Now().UTC().Truncate(time.Second), Rounds: o.rounds, Smoke: o.smoke, Machine: machine(place)}
+	r.report = show.Report{Started: time.Now().UTC().Truncate(time.Second), Rounds: o.rounds, Smoke: o.smoke, Machine: machine(where)}
+	place.Favour()
 	ok := r.all(ctx, chosen)
 	if err := ctx.Err(); err != nil {
 		return exitShort, err
@@ -107,24 +110,28 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
 }
 
 // cases are all cases at the scale that the flags ask for.
-func (o *options) cases() ([]measure.Case, doors.Place, error) {
+func (o *options) cases() ([]measure.Case, place.Place, error) {
 	lib := library.Scale{Batch: 4 * time.Millisecond, Batches: 10}
-	door := doors.Scale{Batch: 250 * time.Millisecond, Batches: 4, Keys: 1_000_000}
+	span := 10 * time.Second
+	door := doors.Scale{Batch: 200 * time.Millisecond, Batches: 5, Keys: 1_000_000}
 	if o.smoke {
 		o.rounds = 1
 		lib = library.Scale{Batch: time.Millisecond, Batches: 2}
+		span = time.Second
 		door = doors.Scale{Batch: 50 * time.Millisecond, Batches: 2, Keys: 20_000}
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, doors.Place{}, err
+		return nil, place.Place{}, err
 	}
 	node, err := filepath.Abs(o.node)
 	if err != nil {
-		return nil, doors.Place{}, err
+		return nil, place.Place{}, err
 	}
-	b := &doors.Bench{Self: self, Node: node, Place: doors.FindPlace(), Scale: door}
-	return append(lib.Cases(), b.Cases()...), b.Place, nil
+	b := &doors.Bench{Self: self, Node: node, Place: place.Find(), Scale: door}
+	all := append(lib.Cases(), counters.Scale(lib).Cases(o.repo)...)
+	all = append(all, library.Stress(span)...)
+	return append(all, b.Cases()...), b.Place, nil
 }
 
 func list(w io.Writer, cases []measure.Case) error {
@@ -162,7 +169,7 @@ func (r *run) all(ctx context.Context, cases []measure.Case) bool {
 	r.report.AddClaims(results)
 	r.report.Verdict, r.report.OK = measure.Verdict(results, !r.smoke)
 	fmt.Fprintf(r.screen, "\nsummary\n")
-	show.Claims(r.screen, results)
+	show.Summary(r.screen, results)
 	fmt.Fprintf(r.screen, "bench-peers: %s, %.0f s\n", r.report.Verdict, r.report.Seconds)
 	return r.report.OK
 }
@@ -210,7 +217,7 @@ func (r *run) save(text string) error {
 }
 
 // machine says where this runs.
-func machine(p doors.Place) show.Machine {
+func machine(p place.Place) show.Machine {
 	m := show.Machine{CPU: "unknown CPU", Cores: runtime.GOMAXPROCS(0), OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), Place: p.String()}
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {

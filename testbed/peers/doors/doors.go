@@ -28,6 +28,7 @@ import (
 
 	"subak/testbed/peers/drive"
 	"subak/testbed/peers/measure"
+	"subak/testbed/peers/place"
 )
 
 const (
@@ -40,7 +41,7 @@ const (
 type Bench struct {
 	Self  string // path of this program, which is also generator and floors
 	Node  string // path of subak
-	Place Place
+	Place place.Place
 	Scale Scale
 }
 
@@ -112,7 +113,7 @@ func (r *rig) meet(t drive.Target, s server) (int, error) {
 
 // batch drives one server for a while.
 func (r *rig) batch(s server, index int) (measure.Reading, error) {
-	before, err := cpuTime(s.process.PID())
+	before, err := place.CPUTime(s.process.PID())
 	if err != nil {
 		return measure.Reading{}, err
 	}
@@ -120,7 +121,7 @@ func (r *rig) batch(s server, index int) (measure.Reading, error) {
 	if err != nil {
 		return measure.Reading{}, err
 	}
-	after, err := cpuTime(s.process.PID())
+	after, err := place.CPUTime(s.process.PID())
 	return measure.Reading{Ops: b.Ops, Elapsed: b.Elapsed, CPU: after - before, Mid: b.Mid, Tail: b.Tail}, err
 }
 

@@ -48,11 +48,11 @@ func proxyDoor(backend string) string {
 }
 
 func checkTarget() drive.Target {
-	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: checkRequest(), Status: 204}
+	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: checkRequest(), Empty: true}
 }
 
 func proxyTarget() drive.Target {
-	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: request("/api/items?id=7"), Status: 200}
+	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: request("/api/items?id=7")}
 }
 
 // check is forward-auth.
@@ -93,4 +93,6 @@ func (b *Bench) proxy() measure.Case {
 }
 
 // Cases are the cases of all doors.
-func (b *Bench) Cases() []measure.Case { return []measure.Case{b.check(), b.proxy()} }
+func (b *Bench) Cases() []measure.Case {
+	return append([]measure.Case{b.rls(), b.check(), b.proxy()}, b.keyCases()...)
+}

@@ -47,7 +47,7 @@ func (b *Bench) open() (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := b.Place.command(b.Self, b.Place.Rest, b.Self, "drive")
+	args := b.Place.Command(b.Self, b.Place.Rest, b.Self, "drive")
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	in, err1 := cmd.StdinPipe()
@@ -74,7 +74,7 @@ func (r *rig) launch(name string, rest bool, stdout io.Writer, path string, args
 	if rest {
 		cpus = r.bench.Place.Rest
 	}
-	argv := r.bench.Place.command(r.bench.Self, cpus, path, args...)
+	argv := r.bench.Place.Command(r.bench.Self, cpus, path, args...)
 	return r.sup.Start(child.Launch{Name: name, Path: argv[0], Args: argv[1:], Env: child.CleanEnv("SUBAK_"), Stdout: stdout})
 }
 
@@ -95,16 +95,22 @@ func (r *rig) floor(kind string, args ...string) (server, error) {
 	}
 }
 
-// node starts a node with one door: text is the part of the configuration that has
+// node starts a node whose classes have no tenants.
+func (r *rig) node(ctx context.Context, text string) (server, error) { return r.nodeOf(ctx, "", text) }
+
+// nodeOf starts a node with one door and, unless "", tenants in its first class: text is the part of the configuration that has
 // it, where LISTEN stands for the door's address. It waits until it is ready.
-func (r *rig) node(ctx context.Context, text string) (server, error) {
+func (r *rig) nodeOf(ctx context.Context, tenants, text string) (server, error) {
+	if tenants != "" {
+		tenants = ", tenants: " + tenants
+	}
 	ports, err := cluster.FreePorts(host, 3, rand.New(rand.NewPCG(rand.Uint64(), 1)))
 	if err != nil {
 		return server{}, err
 	}
 	s := server{addr: ports[0], admin: ports[1]}
 	file := filepath.Join(r.dir, "node.yaml")
-	whole := fmt.Sprintf(nodeText, ports[2], s.admin) + strings.ReplaceAll(text, "LISTEN", s.addr)
+	whole := fmt.Sprintf(nodeText, ports[2], s.admin, tenants) + strings.ReplaceAll(text, "LISTEN", s.addr)
 	if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
 		return server{}, err
 	}
@@ -125,7 +131,7 @@ nodes: [{name: here}]
 budgets:
   - name: origin
     limit: 10000000/s
-    classes: [{name: confirmed, reserve: 60%%}, {name: uncleared, reserve: 40%%}]
+    classes: [{name: confirmed, reserve: 60%%%s}, {name: uncleared, reserve: 40%%}]
 `
 
 // await waits until the node is ready.

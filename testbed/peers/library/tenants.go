@@ -28,7 +28,7 @@ type tenants struct {
 	names   []string
 	seed    maphash.Seed
 	handles []*enforce.Handle
-	order   []int
+	order   []uint16
 	at      [3]int // where each loop is in the order
 	others  limiters
 }
@@ -48,7 +48,7 @@ func newTenants(now func() int64) *tenants {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range orderSize {
-		t.order = append(t.order, rng.IntN(tenantCount))
+		t.order = append(t.order, uint16(rng.IntN(tenantCount)))
 	}
 	t.byName(10 * tenantCount) // all have come before: what is measured is the usual case
 	return t

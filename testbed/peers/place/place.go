@@ -1,4 +1,6 @@
-package doors
+// Package place decides where the processes of a benchmark run, the same for both
+// sides of every comparison, and reads what CPU they use.
+package place
 
 import (
 	"fmt"
@@ -54,9 +56,9 @@ func parse(text string) ([]int, error) {
 	return cpus, nil
 }
 
-// command is how a program is started on some cores: by way of this program,
+// Command is how a program is started on some cores: by way of this program,
 // which binds itself and then becomes the other one.
-func (p Place) command(self string, cpus []int, path string, args ...string) []string {
+func (p Place) Command(self string, cpus []int, path string, args ...string) []string {
 	if !p.Pinned {
 		return append([]string{path}, args...)
 	}

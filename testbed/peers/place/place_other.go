@@ -1,19 +1,22 @@
 //go:build !linux
 
-package doors
+package place
 
 import (
 	"errors"
 	"time"
 )
 
-// FindPlace binds nothing here.
-func FindPlace() Place { return Place{} }
+// Find binds nothing here.
+func Find() Place { return Place{} }
 
 // Pin fails here.
 func Pin(string, string, []string) error {
 	return errors.New("processes are bound to cores on Linux only")
 }
 
-// cpuTime is not known here, so claims on it are not measured.
-func cpuTime(int) (time.Duration, error) { return 0, nil }
+// Favour does nothing here.
+func Favour() {}
+
+// CPUTime is not known here, so claims on it are not measured.
+func CPUTime(int) (time.Duration, error) { return 0, nil }

@@ -73,6 +73,18 @@ func unitOf(c *measure.Case, side int) string {
 	return ""
 }
 
+// Summary writes a table of the claims that have a bound.
+func Summary(w io.Writer, results []measure.Result) {
+	var judged []measure.Result
+	for _, r := range results {
+		if r.Claim.Sense != measure.NoBound {
+			r.Why = "" // said where the case was shown
+			judged = append(judged, r)
+		}
+	}
+	Claims(w, judged)
+}
+
 // Claims writes a table of claims.
 func Claims(w io.Writer, results []measure.Result) {
 	var t table
