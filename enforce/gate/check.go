@@ -19,12 +19,21 @@ func (g *Gate) serveCheck(w http.ResponseWriter, r *http.Request) {
 	f, trusted := g.facts(r)
 	if trusted && !original(&f, r.Header) {
 		g.tally.forged.Add(1)
-		w.WriteHeader(http.StatusForbidden)
+		g.refuseCheck(w, http.StatusForbidden)
 		return
 	}
 	d := g.decide(&f)
-	if !d.verdict.OK {
-		g.refuseCheck(w, d)
+	switch {
+	case d.fault != "":
+		g.refuseCheck(w, http.StatusBadRequest)
+		return
+	case d.to == nil && !d.verdict.OK:
+		g.debug(w.Header(), d)
+		g.refuseCheck(w, http.StatusForbidden) // no rule names it: not to be retried
+		return
+	case !d.verdict.OK:
+		g.refusalFields(w.Header(), d)
+		g.refuseCheck(w, http.StatusTooManyRequests)
 		return
 	}
 	if g.cfg.Check.AdmittedFields {
@@ -36,26 +45,16 @@ func (g *Gate) serveCheck(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK) // not 204: Envoy's ext_authz wants exactly 200
 }
 
-// refuseCheck says no. Where the proxy needs another status than 429, a field
-// carries the one that its client should get. A request that no rule names is not
-// to be retried and gets a plain 403.
-func (g *Gate) refuseCheck(w http.ResponseWriter, d decision) {
-	h, status := w.Header(), http.StatusTooManyRequests
-	switch {
-	case d.fault != "":
-		status = http.StatusBadRequest
-	case d.to == nil:
-		g.debug(h, d)
-		w.WriteHeader(http.StatusForbidden)
-		return
-	default:
-		g.refusalFields(h, d)
-	}
-	h["Cache-Control"] = []string{"no-store"}
+// refuseCheck says no, in the one status that the proxy understands; another field
+// then carries the status that its client should get. So a refusal without that
+// field is the proxy's own, and Subak did not answer.
+func (g *Gate) refuseCheck(w http.ResponseWriter, status int) {
+	h := w.Header()
 	if g.cfg.Check.RefusalStatus != http.StatusTooManyRequests {
 		h[statusField] = []string{strconv.Itoa(status)}
 		status = g.cfg.Check.RefusalStatus
 	}
+	h["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(status)
 }
 

@@ -117,8 +117,8 @@ func TestCheckOfARequestThatNoRuleNamesIsNotToBeRetried(t *testing.T) {
 		OnUnknown: gate.UnknownDeny, Check: gate.Check{Enabled: true, RefusalStatus: 401}, Debug: true,
 	}))
 	a := send(t, "GET", u, "/v1/check")
-	wantStatus(t, a, 403)
-	wantHeader(t, a, "X-Subak-Status", "")
+	wantStatus(t, a, 401)
+	wantHeader(t, a, "X-Subak-Status", "403")
 	wantHeader(t, a, "Retry-After", "")
 	wantHeader(t, a, "X-Subak-Decision", "reason=unknown")
 	if a.body != "" {
