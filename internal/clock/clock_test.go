@@ -145,3 +145,11 @@ func BenchmarkNow(b *testing.B) {
 		c.Now()
 	}
 }
+
+func BenchmarkCoarse(b *testing.B) {
+	c := NewCoarse(NewBoot())
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Now()
+	}
+}
