@@ -75,55 +75,67 @@ const MaxLimit = 1_000_000_000_000
 
 // Trace is a scenario at the places of a topology.
 type Trace struct {
-	scenario *scenario
+	scenario *Scenario
 	places   []topology.Place
 	limit    allocator.Rate
 	seed     uint64
 	hasten   int64
 
 	mix, weights spread // of legitimate demand and of a flood everywhere
-	home         []bool // the scenario's own place or region
+	home         []bool // the flood's own place or region
+	crowded      []bool // the flash crowd's region
 	homes        spread // of a flood there
 	now          state
 }
 
-// Names of the scenarios: S1 to S8.
+// Names of the eight scenarios: S1 to S8.
 func Names() []string {
 	var names []string
-	for _, s := range scenarios() {
-		names = append(names, s.name)
+	for _, s := range builtIn() {
+		names = append(names, s.Name)
 	}
 	return names
 }
 
-// Title of a scenario in words; empty for an unknown one.
-func Title(name string) string {
-	for _, s := range scenarios() {
-		if s.name == name {
-			return s.title
-		}
+// Find returns one of the eight.
+func Find(name string) (Scenario, error) {
+	all := builtIn()
+	if at := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); at >= 0 {
+		return all[at], nil
 	}
-	return ""
+	return Scenario{}, fmt.Errorf("contention scenario %q: unknown; mend: one of %s", name, strings.Join(Names(), ", "))
 }
 
-// New returns the trace of a scenario. The limit is the budget in whole
-// requests/s, 1 to [MaxLimit]. The error tells what is wrong and how to mend it.
+// Title of one of the eight; empty for an unknown one.
+func Title(name string) string {
+	s, _ := Find(name)
+	return s.Title
+}
+
+// New returns the trace of one of the eight scenarios; see [Scenario.Trace].
 func New(name string, t topology.Topology, limit int64, seed uint64) (*Trace, error) {
-	all := scenarios()
-	at := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
+	s, err := Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Trace(t, limit, seed)
+}
+
+// Trace returns the demand of a scenario that was read, at the places of
+// a topology. The limit is the budget in whole requests/s, 1 to [MaxLimit]. The error
+// tells what is wrong and how to mend it.
+func (s *Scenario) Trace(t topology.Topology, limit int64, seed uint64) (*Trace, error) {
 	switch {
-	case at < 0:
-		return nil, fmt.Errorf("contention scenario %q: unknown; mend: one of %s", name, strings.Join(Names(), ", "))
 	case limit < 1 || limit > MaxLimit:
-		return nil, fmt.Errorf("contention scenario %s: limit %d; mend: 1 to %d requests/s", name, limit, int64(MaxLimit))
+		return nil, fmt.Errorf("contention scenario %s: limit %d; mend: 1 to %d requests/s", s.Name, limit, int64(MaxLimit))
 	case len(t.Places) < 2:
-		return nil, fmt.Errorf("contention scenario %s: %d places; mend: a topology of 2 or more", name, len(t.Places))
+		return nil, fmt.Errorf("contention scenario %s: %d places; mend: a topology of 2 or more", s.Name, len(t.Places))
 	}
 	tr := &Trace{
-		scenario: &all[at], places: t.Places, limit: allocator.Rate(limit) * allocator.Unit, seed: seed, hasten: 1,
+		scenario: s, places: t.Places, limit: allocator.Rate(limit) * allocator.Unit, seed: seed, hasten: 1,
 	}
 	if err := tr.settle(t); err != nil {
-		return nil, fmt.Errorf("contention scenario %s: %w", name, err)
+		return nil, fmt.Errorf("contention scenario %s: %w", s.Name, err)
 	}
 	tr.rewind()
 	return tr, nil
@@ -134,7 +146,7 @@ func New(name string, t topology.Topology, limit int64, seed uint64) (*Trace, er
 // changes.
 func (t *Trace) Hasten(times int) error {
 	if times < 1 || times > 50 {
-		return fmt.Errorf("contention scenario %s: hastened %d times; mend: 1 to 50", t.scenario.name, times)
+		return fmt.Errorf("contention scenario %s: hastened %d times; mend: 1 to 50", t.scenario.Name, times)
 	}
 	t.hasten = int64(times)
 	t.rewind()
@@ -142,7 +154,7 @@ func (t *Trace) Hasten(times int) error {
 }
 
 // Name of the scenario.
-func (t *Trace) Name() string { return t.scenario.name }
+func (t *Trace) Name() string { return t.scenario.Name }
 
 // Nodes is the number of places.
 func (t *Trace) Nodes() int { return len(t.places) }

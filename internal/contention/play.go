@@ -7,6 +7,7 @@ import (
 
 	"subak/allocator"
 	"subak/chaos"
+	"subak/internal/config"
 )
 
 // maxWeight keeps sums of weighted parts far from the end of an int64.
@@ -110,23 +111,27 @@ func (t *Trace) next() {
 	s := &t.now
 	s.cycle++
 	t.wander()
-	high := allocator.Rate(times(int64(t.limit), ReserveHighPPM*t.scenario.high, 100*1_000_000))
+	high := t.part(allocator.Rate(times(int64(t.limit), ReserveHighPPM, whole)), t.scenario.High.Demand)
 	flood := t.flood()
 	for i := range t.places {
 		s.high[i] = allocator.Rate(times(t.mix.of(high, i), t.highShape(i), one))
 		legit := max(0, one+s.drift[Low][i])
-		if t.scenario.sun {
+		if t.scenario.Sun != nil {
 			legit = times(legit, t.sun(i), one)
 		}
-		s.legit[i] = allocator.Rate(times(t.mix.of(t.limit/legitPart, i), legit, one))
+		s.legit[i] = allocator.Rate(times(t.mix.of(t.part(t.limit, t.scenario.Legit), i), legit, one))
 		fresh := max(0, one+normal(t.seed, streamFlood, s.cycle, i)/20)
 		s.flood[i] = allocator.Rate(times(t.floodAt(flood, i), fresh, one))
 	}
 }
 
-// legitPart is the legitimate part of the low class: one part in so many of the
-// budget.
-const legitPart = 10
+// whole is 100 % as a config.Percent.
+const whole = int64(config.Whole)
+
+// part is so much of a rate.
+func (t *Trace) part(of allocator.Rate, p config.Percent) allocator.Rate {
+	return allocator.Rate(times(int64(of), int64(p), whole))
+}
 
 // wander moves on what depends on the cycle before.
 func (t *Trace) wander() {
@@ -140,19 +145,10 @@ func (t *Trace) wander() {
 			s.drift[k][i] = e
 		}
 	}
-	for i := range t.places {
-		r := draw(t.seed, streamBurst, s.cycle, i)
-		begins := 6
-		if s.cycle == 0 {
-			begins = 19 // as many are in a burst in the long run: 6 / (6 + 25)
-		}
-		if s.burst[i] {
-			s.burst[i] = !r.Chance(25)
-		} else {
-			s.burst[i] = r.Chance(begins)
-		}
+	if x := t.scenario.Bursts; x != nil {
+		t.burst(x)
 	}
-	if s.cycle%rotation == 0 {
+	if s.cycle%int(t.scenario.Flood.Stay) == 0 {
 		r := draw(t.seed, streamRotate, s.cycle, 0)
 		if s.at < 0 {
 			s.at = r.IntN(len(t.places))
@@ -162,84 +158,102 @@ func (t *Trace) wander() {
 	}
 }
 
-// rotation is how many cycles a rotating flood stays.
-const rotation = 5
+// burst lets bursts begin and end.
+func (t *Trace) burst(x *Bursts) {
+	s := &t.now
+	begin, end := int(x.Begin/percent), int(x.End/percent)
+	begins := begin
+	if s.cycle == 0 {
+		begins = 100 * begin / (begin + end) // as many as are in a burst in the long run
+	}
+	for i := range t.places {
+		r := draw(t.seed, streamBurst, s.cycle, i)
+		if s.burst[i] {
+			s.burst[i] = !r.Chance(end)
+		} else {
+			s.burst[i] = r.Chance(begins)
+		}
+	}
+}
 
 // flood is what all places get of it now, but for the noise.
 func (t *Trace) flood() allocator.Rate {
-	percent := t.scenario.flood
-	if t.scenario.pulse && t.now.cycle%12 >= 9 {
-		percent = 23
+	if x := t.scenario.Pulse; x != nil && int64(t.now.cycle)%x.Every >= x.Stays {
+		return t.part(t.limit, x.Low)
 	}
-	return allocator.Rate(times(int64(t.limit), percent, 100))
+	return t.part(t.limit, t.scenario.Flood.Part)
 }
 
 // floodAt is place i's part of the flood.
-func (t *Trace) floodAt(whole allocator.Rate, i int) int64 {
-	switch t.scenario.at {
+func (t *Trace) floodAt(flood allocator.Rate, i int) int64 {
+	switch t.scenario.Flood.At {
 	case everywhere:
-		return t.weights.of(whole, i)
+		return t.weights.of(flood, i)
 	case rotating:
 		if i != t.now.at {
 			return 0
 		}
-		return int64(whole)
+		return int64(flood)
 	}
-	return t.homes.of(whole, i)
+	return t.homes.of(flood, i)
 }
 
 // highShape is what the high class asks for at place i now, as a factor of its
 // mean there.
 func (t *Trace) highShape(i int) int64 {
-	s, f := &t.now, max(0, one+t.now.drift[High][i])
+	s, x := &t.now, t.scenario
+	f := max(0, one+s.drift[High][i])
 	hot := t.home[i]
-	if t.scenario.at == rotating {
+	if x.Flood.At == rotating {
 		hot = i == s.at
 	}
 	if hot {
-		f = f * t.scenario.hot / 100
+		f = times(f, int64(x.High.Hot), whole)
 	}
-	if t.scenario.crowd && t.home[i] {
-		f = f * (100 + crowd(int64(s.cycle)*t.hasten)) / 100
+	if x.Crowd != nil && t.crowded[i] {
+		f = times(f, whole+x.Crowd.now(int64(s.cycle)*t.hasten), whole)
 	}
-	if t.scenario.bursts && s.burst[i] {
-		f = f * 250 / 100
+	if x.Bursts != nil && s.burst[i] {
+		f = times(f, int64(x.Bursts.To), whole)
 	}
-	if t.scenario.sun {
+	if x.Sun != nil {
 		f = times(f, t.sun(i), one)
 	}
 	return f
 }
 
-// crowd is how many percent a flash crowd adds in a cycle.
-func crowd(cycle int64) int64 {
-	const most = 240
-	switch at := cycle % 150; {
-	case at < 20:
+// now is what the crowd adds in a cycle, as a config.Percent.
+func (x *Crowd) now(cycle int64) int64 {
+	at, more := cycle%x.Every-x.Begins, int64(x.More)
+	switch {
+	case at < 0:
 		return 0
-	case at < 35:
-		return (at - 20) * most / 15
-	case at < 65:
-		return most
-	case at < 125:
-		return (125 - at) * most / 60
+	case at < x.Rises:
+		return at * more / x.Rises
+	case at < x.Rises+x.Stays:
+		return more
+	case at < x.Rises+x.Stays+x.Falls:
+		return (x.Rises + x.Stays + x.Falls - at) * more / x.Falls
 	}
 	return 0
 }
 
 // sun is what the time of day makes of place i's demand now, as a factor: a
-// sine about one, of height 0.7, greatest at 18 h.
+// sine about one, greatest at 18 h.
 func (t *Trace) sun(i int) int64 {
-	const day, cycle = 1440, 6 // minutes: 240 cycles
-	minute := int64(t.now.cycle)*t.hasten*cycle + int64(t.places[i].Offset/time.Minute)
-	return one + sine(minute-day/2)*7/10
+	x := t.scenario.Sun
+	minute := int64(t.now.cycle)*t.hasten*minutes/x.Day + int64(t.places[i].Offset/time.Minute)
+	return one + sine(minute-minutes/2)*int64(x.Swing)/whole
 }
 
-// sine of an angle in 1/1440 of a turn, in 1/one, by Bhaskara's formula: it is
-// off by less than 0.0017.
+// minutes of a day.
+const minutes = 1440
+
+// sine of an angle in minutes of a day, in 1/one, by Bhaskara's formula: it is off
+// by less than 0.0017.
 func sine(angle int64) int64 {
-	const turn, half = 1440, 720
-	angle = (angle%turn + turn) % turn
+	const half = minutes / 2
+	angle = (angle%minutes + minutes) % minutes
 	sign := int64(1)
 	if angle >= half {
 		angle, sign = angle-half, -1
