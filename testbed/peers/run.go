@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -92,7 +93,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
 	var kept strings.Builder
 	r := &run{options: o, screen: io.MultiWriter(screen, &kept), progress: screen}
 	r.report = show.Report{Started: time.Now().UTC().Truncate(time.Second), Rounds: o.rounds, Smoke: o.smoke, Machine: machine(where)}
-	place.Favour()
+	defer place.Favour()()
 	ok := r.all(ctx, chosen)
 	if err := ctx.Err(); err != nil {
 		return exitShort, err
@@ -150,6 +151,7 @@ type run struct {
 	screen   io.Writer // tables: shown and kept
 	progress io.Writer // what is shown while a case runs
 	report   show.Report
+	results  []measure.Result
 }
 
 // all plays the cases and judges.
@@ -158,18 +160,17 @@ func (r *run) all(ctx context.Context, cases []measure.Case) bool {
 	m := r.report.Machine
 	fmt.Fprintf(r.screen, "%d cores of %s, %s, %s\n%s\n%d rounds of alternating batches; each figure is a median, each ratio that of its own round\n",
 		m.Cores, m.CPU, m.OS, m.Go, m.Place, r.rounds)
-	var results []measure.Result
 	for i := range cases {
 		if ctx.Err() != nil {
 			return false
 		}
-		results = append(results, r.one(ctx, &cases[i])...)
+		r.results = append(r.results, r.one(ctx, &cases[i])...)
 	}
 	r.report.Seconds = math.Round(time.Since(began).Seconds()*10) / 10
-	r.report.AddClaims(results)
-	r.report.Verdict, r.report.OK = measure.Verdict(results, !r.smoke)
+	r.report.AddClaims(r.results)
+	r.report.Verdict, r.report.OK = measure.Verdict(r.results, !r.smoke)
 	fmt.Fprintf(r.screen, "\nsummary\n")
-	show.Summary(r.screen, results)
+	show.Summary(r.screen, r.results)
 	fmt.Fprintf(r.screen, "bench-peers: %s, %.0f s\n", r.report.Verdict, r.report.Seconds)
 	return r.report.OK
 }
@@ -202,18 +203,22 @@ func (r *run) save(text string) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.out, "report.txt"), []byte(text), 0o644); err != nil {
-		return err
+	m := r.report.Machine
+	title := fmt.Sprintf("Ours beside others: measured ratio (bar), all rounds (line) and bound (mark); %d cores of %s", m.Cores, m.CPU)
+	for name, write := range map[string]func(io.Writer) error{
+		"report.txt":  func(w io.Writer) error { _, err := io.WriteString(w, text); return err },
+		"report.json": r.report.JSON,
+		"report.svg":  func(w io.Writer) error { return show.Chart(w, title, r.results) },
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.out, name), b.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
-	f, err := os.Create(filepath.Join(r.out, "report.json"))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := r.report.JSON(f); err != nil {
-		return err
-	}
-	return f.Close()
+	return nil
 }
 
 // machine says where this runs.

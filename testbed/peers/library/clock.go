@@ -12,7 +12,7 @@ import (
 func precise() func() int64 { return clock.NewBoot().Now }
 
 // coarse is the clock of a node with coarse_clock on.
-func coarse() func() int64 { return clock.NewBoot().Now }
+func coarse() func() int64 { return clock.NewCoarse(clock.NewBoot()).Now }
 
 // Stress is the stress of all cores by each clock, each of length span.
 func Stress(span time.Duration) []measure.Case {

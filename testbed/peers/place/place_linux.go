@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -54,18 +55,31 @@ func Pin(cores, path string, args []string) error {
 // less.
 const favour = -15
 
-// Favour raises the priority of this process: of all its threads, from which the
-// later ones inherit it.
-func Favour() {
+// autogroup is where the scheduler keeps the priority of this session beside
+// other sessions; within one, that of the threads counts.
+const autogroup = "/proc/self/autogroup"
+
+// Favour raises the priority of this process, and so of what it starts. The
+// session's is lowered again by the function returned.
+func Favour() (restore func()) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return
+		return func() {}
 	}
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, favour)
+			_ = unix.Setpriority(unix.PRIO_PROCESS, id, favour) // what is not allowed is done without
 		}
 	}
+	text, err := os.ReadFile(autogroup)
+	if err != nil {
+		return func() {}
+	}
+	_, before, ok := strings.Cut(strings.TrimSpace(string(text)), " nice ")
+	if !ok || os.WriteFile(autogroup, []byte(strconv.Itoa(favour)), 0) != nil {
+		return func() {}
+	}
+	return func() { _ = os.WriteFile(autogroup, []byte(before), 0) }
 }
 
 // CPUTime is the CPU time that a process has used with all its threads. It is
