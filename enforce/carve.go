@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"subak/allocator"
 )
@@ -322,3 +323,9 @@ func cleanCarvable(rates []allocator.Rate, classes int) []allocator.Rate {
 	}
 	return out
 }
+
+// Burst returns the time whose rate every bucket holds at most.
+func (l *Limiter) Burst() time.Duration { return l.shape.burst }
+
+// Shadow reports whether the limiter lets everything pass.
+func (l *Limiter) Shadow() bool { return l.shadow }
