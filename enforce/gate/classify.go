@@ -36,10 +36,11 @@ type headerGlob struct {
 	want glob
 }
 
-// charge is a target with its cost.
+// charge is a target with its cost, and what paces the body of the answer.
 type charge struct {
-	to   *target
-	cost int64
+	to     *target
+	cost   int64
+	egress *pacer // nil without
 }
 
 func compile(m Match, c charge) rule {
@@ -164,8 +165,9 @@ func (g *glob) matches(s string) bool {
 // facts reads a request as it stands, and says whether the peer's forwarding
 // fields are to be believed.
 func (g *Gate) facts(r *http.Request) (facts, bool) {
-	f := facts{method: r.Method, uri: r.RequestURI, header: r.Header}
+	f := facts{method: r.Method, uri: r.RequestURI}
 	f.to, f.fault = addressOf(r)
+	f.header = endToEnd(r.Header)
 	f.host, f.path, f.also = f.to.bare, f.to.text, f.to.also
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		f.client = ap.Addr().Unmap().WithZone("")

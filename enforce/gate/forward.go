@@ -3,307 +3,142 @@ package gate
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httputil"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
-	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
-const (
-	maxWeight = 1_000_000
-	slotsMax  = 4096 // entries of the round-robin table at most
-
-	// A backend that cannot be reached is skipped for skipMin, twice as long
-	// after each further failure, up to skipMax; any answer ends it.
-	skipMin = time.Second
-	skipMax = 8 * time.Second
-
-	// outageEvery keeps a backend that comes and goes to few lines of log.
-	outageEvery = int64(10 * time.Second)
-)
-
-// pool spreads admitted requests over the backends.
-type pool struct {
-	gate     *Gate
-	backends []*backend
-	table    []uint16 // smooth weighted round robin, one period
-	turn     atomic.Uint64
-	buffers  buffers
-}
-
-// backend is one upstream and what is known of its health.
-type backend struct {
-	name     string // host, for labels
-	target   *url.URL
-	proxy    httputil.ReverseProxy
-	close    func()
-	skip     atomic.Int64 // not to be used before; lease clock
-	inRow    atomic.Int64 // failures without an answer in between
-	failures *atomic.Int64
-	said     atomic.Int64 // when an outage was last logged; lease clock, 0 never
-	down     atomic.Bool  // the outage that was logged goes on
-}
-
-func newPool(g *Gate) *pool {
-	p := &pool{gate: g}
-	weights := make([]int, len(g.cfg.Backends))
-	for i, b := range g.cfg.Backends {
-		weights[i] = max(b.Weight, 1)
-		p.backends = append(p.backends, p.newBackend(b))
-	}
-	p.table = roundRobin(weights)
-	return p
-}
-
-func (p *pool) newBackend(cfg Backend) *backend {
-	target := *cfg.URL
-	h2c := target.Scheme == "h2c"
-	if h2c {
-		target.Scheme = "http"
-	}
-	b := &backend{name: cfg.URL.Host, target: &target, close: func() {}, failures: entry(p.gate.tally.failures, cfg.URL.Host)}
-	rt := p.gate.deps.Transport
-	if rt == nil {
-		t := newTransport(p.gate.cfg.ResponseTimeout, h2c)
-		rt, b.close = t, t.CloseIdleConnections
-	}
-	log := p.gate.deps.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	b.proxy = httputil.ReverseProxy{
-		Rewrite:    b.rewrite,
-		Transport:  rt,
-		BufferPool: &p.buffers,
-		ErrorLog:   slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		ModifyResponse: func(*http.Response) error {
-			if b.inRow.Load() != 0 {
-				b.inRow.Store(0)
-				b.skip.Store(0)
-			}
-			if b.down.Load() && b.down.CompareAndSwap(true, false) {
-				log.Info("backend answers again", "listener", p.gate.cfg.Name, "backend", b.name)
-			}
-			return nil
-		},
-		ErrorHandler: p.failed(b, log),
-	}
-	return b
-}
-
-// newTransport is tuned for a proxy: no environment proxies, many idle
-// connections, bodies passed on as they are.
-func newTransport(response time.Duration, h2c bool) *http.Transport {
-	if response == 0 {
-		response = time.Minute
-	}
-	t := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		MaxIdleConnsPerHost:   512,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   5 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		ResponseHeaderTimeout: max(response, 0),
-		DisableCompression:    true,
-		ForceAttemptHTTP2:     true,
-	}
-	if h2c {
-		t.Protocols = new(http.Protocols)
-		t.Protocols.SetUnencryptedHTTP2(true)
-	}
-	return t
-}
-
-// trustKey marks, in a request's context, that its forwarding fields are true.
-type trustKey struct{}
-
-// rewrite prepares the outgoing request. The proxy has stripped the forwarding
-// fields; they come back only from a trusted hop, and this hop appends itself.
-func (b *backend) rewrite(pr *httputil.ProxyRequest) {
-	pr.SetURL(b.target)
-	pr.Out.Host = pr.In.Host
-	trusted := pr.In.Context().Value(trustKey{}) != nil
-	if trusted {
-		pr.Out.Header["X-Forwarded-For"] = pr.In.Header["X-Forwarded-For"]
-	}
-	pr.SetXForwarded()
-	if trusted {
-		for _, name := range [...]string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
-			if v := pr.In.Header[name]; len(v) > 0 {
-				pr.Out.Header[name] = v
-			}
-		}
-	}
-	// Upgrade: h2c would open a tunnel in which any number of requests pass
-	// unseen; a WebSocket is one request.
-	if up := pr.Out.Header.Get("Upgrade"); up != "" && !strings.EqualFold(up, "websocket") {
-		pr.Out.Header.Del("Upgrade")
-		pr.Out.Header.Del("Connection")
-	}
-}
-
-// forward sends an admitted request to the backend whose turn it is.
-func (p *pool) forward(w http.ResponseWriter, r *http.Request, d decision, trusted bool) {
-	b := p.pick()
-	if trusted {
-		r = r.WithContext(context.WithValue(r.Context(), trustKey{}, true))
-	}
-	if d.to != nil && !p.gate.cfg.QuietAdmitted && p.gate.cfg.Headers != HeadersOff || p.gate.cfg.Debug {
-		rw := &response{w, p.gate, d, false}
-		if len(r.Header["Upgrade"]) > 0 {
-			rw.done = true // the proxy writes a 101 past WriteHeader
-			rw.add()
-		}
-		w = rw
-	}
-	b.proxy.ServeHTTP(w, r)
-}
-
-// response adds the quota fields to the final response, and not before: the
-// proxy clears the fields after an informational one.
-type response struct {
-	http.ResponseWriter
-	gate *Gate
+// exchange is one admitted request on its way to a backend and back. It is one
+// allocation, and is not reused: the transport may hold on to parts of it after
+// the answer (lesson of every proxy that pooled its requests).
+type exchange struct {
+	pool *pool
+	w    http.ResponseWriter
+	in   *http.Request
 	d    decision
-	done bool
+
+	out    *http.Request
+	url    url.URL
+	body   inbound
+	trace  httptrace.ClientTrace
+	fields [3]string // values of the forwarding fields
+
+	mu    sync.Mutex // guards w against an informational answer that comes late
+	final bool       // the attempt is over, guarded by mu
 }
 
-// WriteHeader implements http.ResponseWriter.
-func (w *response) WriteHeader(status int) {
-	if !w.done && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		w.done = true
-		w.add()
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// add keeps what the backend says of its own quotas: RateLimit is a list.
-func (w *response) add() {
-	h := w.Header()
-	policy, limit := h["Ratelimit-Policy"], h["Ratelimit"]
-	if !w.gate.cfg.QuietAdmitted {
-		w.gate.quota(h, w.d, -1)
-	}
-	w.gate.debug(h, w.d)
-	if w.gate.cfg.Headers == HeadersIETF && len(policy)+len(limit) > 0 && !w.gate.cfg.QuietAdmitted && w.d.to != nil {
-		h["Ratelimit-Policy"] = append(h["Ratelimit-Policy"], policy...)
-		h["Ratelimit"] = append(h["Ratelimit"], limit...)
-	}
-}
-
-// Unwrap lets http.ResponseController reach flushing and hijacking.
-func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// pick returns the next backend that is not being skipped, or the one whose
-// turn it is when all are: a request is the only probe there is.
-func (p *pool) pick() *backend {
-	if len(p.backends) == 1 {
-		return p.backends[0]
-	}
-	now := p.gate.deps.Now()
-	turn := p.turn.Add(1) - 1
-	for i := range uint64(len(p.table)) {
-		b := p.backends[p.table[(turn+i)%uint64(len(p.table))]]
-		if b.skip.Load() <= now {
-			return b
-		}
-	}
-	return p.backends[p.table[turn%uint64(len(p.table))]]
-}
-
-// failed answers for a backend that did not.
-func (p *pool) failed(b *backend, log *slog.Logger) func(http.ResponseWriter, *http.Request, error) {
-	return func(w http.ResponseWriter, r *http.Request, err error) {
-		if r.Context().Err() != nil {
-			p.gate.tally.gone.Add(1)
-			w.WriteHeader(http.StatusBadGateway) // nobody is there to read it
+// forward sends an admitted request to the backend whose turn it is, to another
+// one if that cannot be reached, and passes the answer on.
+func (p *pool) forward(w http.ResponseWriter, r *http.Request, f *facts, d decision, trusted bool) {
+	x := &exchange{pool: p, w: w, in: r, d: d}
+	x.prepare(f, trusted)
+	defer x.body.end()
+	b := p.pick(nil)
+	for left := p.gate.retries; ; left-- {
+		res, err := x.send(b, f)
+		if err == nil {
+			p.answered(b, res.StatusCode)
+			x.answer(b, res)
 			return
 		}
-		b.failures.Add(1)
-		log.Debug("backend failed", "listener", p.gate.cfg.Name, "backend", b.name, "err", err)
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			now := p.gate.deps.Now()
-			wait := skipMin << min(b.inRow.Add(1)-1, 3)
-			b.skip.Store(now + int64(min(wait, skipMax)))
-			if b.outage(now) {
-				log.Warn("backend cannot be reached", "listener", p.gate.cfg.Name, "backend", b.name, "err", err)
+		next := b
+		if again := x.failed(b, err); again && left > 0 {
+			next = p.pick(b)
+		}
+		if next == b { // a refused connection is refused again
+			x.apologise(err)
+			return
+		}
+		b = next
+		p.gate.tally.retried.Add(1)
+	}
+}
+
+// send makes one attempt. Informational answers are passed on while it waits.
+func (x *exchange) send(b *backend, f *facts) (*http.Response, error) {
+	x.target(b, f)
+	x.late(false)
+	res, err := b.transport.RoundTrip(x.out)
+	x.late(true)
+	return res, err
+}
+
+// late says whether an informational answer would be.
+func (x *exchange) late(yes bool) {
+	x.mu.Lock()
+	x.final = yes
+	x.mu.Unlock()
+}
+
+// informational passes on a 1xx answer. It runs on the transport's goroutine.
+func (x *exchange) informational(code int, header textproto.MIMEHeader) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.final {
+		return nil // the handler may be gone
+	}
+	h := x.w.Header()
+	if code != http.StatusContinue { // that one is made here, of nothing
+		for name, v := range header {
+			if !hopByHop(name) {
+				h[name] = v
 			}
 		}
-		var timeout net.Error
-		if errors.As(err, &timeout) && timeout.Timeout() && op == nil {
-			problem(w, http.StatusGatewayTimeout, "the backend did not answer in time")
-			return
-		}
-		problem(w, http.StatusBadGateway, "the backend could not be reached")
 	}
+	x.w.WriteHeader(code)
+	clear(h)
+	return nil
 }
 
-// outage reports whether a failure at now begins an outage worth a line of log.
-func (b *backend) outage(now int64) bool {
-	last := b.said.Load()
-	if b.down.Load() || last != 0 && now-last < outageEvery || !b.said.CompareAndSwap(last, now) {
+// failed notes what an attempt that got no answer says of the backend, and
+// reports whether another one may be made: only if no connection was made, so
+// that nothing can have been seen of the request, whatever its method. (A kept
+// connection that turns out to be closed is the transport's affair: it sends
+// again what is idempotent and has no body.)
+func (x *exchange) failed(b *backend, err error) (again bool) {
+	if x.in.Context().Err() != nil || x.body.fault() != nil {
 		return false
 	}
-	b.down.Store(true)
-	return true
+	b.failures.Add(1)
+	x.pool.log.Debug("backend failed", "listener", x.pool.gate.cfg.Name, "backend", b.name, "err", err)
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		x.pool.unreachable(b, err)
+		return !x.body.begun()
+	}
+	x.pool.soft(b, "it does not answer", err)
+	return false
 }
 
-func (p *pool) close() {
-	for _, b := range p.backends {
-		b.close()
+// apologise answers for a backend that did not, or for a client that did not
+// send its body.
+func (x *exchange) apologise(err error) {
+	if x.in.Context().Err() != nil {
+		x.pool.gate.tally.gone.Add(1)
+		x.w.WriteHeader(http.StatusBadGateway) // nobody is there to read it
+		return
 	}
+	if fault := x.body.fault(); fault != nil {
+		x.pool.gate.tally.badBodies.Add(1)
+		x.w.Header()["Connection"] = []string{"close"}
+		problem(x.w, fault.status, fault.detail)
+		return
+	}
+	var timeout net.Error
+	var op *net.OpError
+	if errors.As(err, &timeout) && timeout.Timeout() && !errors.As(err, &op) {
+		problem(x.w, http.StatusGatewayTimeout, "the backend did not answer in time")
+		return
+	}
+	problem(x.w, http.StatusBadGateway, "the backend could not be reached")
 }
 
-// roundRobin lays out one period of smooth weighted round robin: each step
-// everyone gains its weight, the richest is chosen and pays the total.
-func roundRobin(weights []int) []uint16 {
-	g, total := 0, 0
-	for _, w := range weights {
-		for a := w; a != 0; {
-			g, a = a, g%a
-		}
-		total += w
-	}
-	scaled := make([]int, len(weights))
-	n := 0
-	for i, w := range weights {
-		if scaled[i] = w / g; total/g > slotsMax {
-			scaled[i] = max(1, int(int64(w)*slotsMax/int64(total)))
-		}
-		n += scaled[i]
-	}
-	table := make([]uint16, n)
-	have := make([]int, len(weights))
-	for s := range table {
-		best := 0
-		for i := range have {
-			have[i] += scaled[i]
-			if have[i] > have[best] {
-				best = i
-			}
-		}
-		have[best] -= n
-		table[s] = uint16(best)
-	}
-	return table
+// context is the incoming request's, with the trace that informational answers
+// come by.
+func (x *exchange) context() context.Context {
+	x.trace.Got1xxResponse = x.informational
+	return httptrace.WithClientTrace(x.in.Context(), &x.trace)
 }
-
-// buffers lends the proxy its copy buffers.
-type buffers struct{ pool sync.Pool }
-
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if v, ok := b.pool.Get().(*[]byte); ok {
-		return *v
-	}
-	return make([]byte, 32<<10)
-}
-
-// Put implements httputil.BufferPool.
-func (b *buffers) Put(buf []byte) { b.pool.Put(&buf) }

@@ -222,7 +222,7 @@ func (w *world) gateDown(cfg gate.Config) (*gate.Gate, *outage) {
 	o := newOutage(cfg.Backends[0].URL)
 	deps := w.deps()
 	deps.Transport = o.transport()
-	cfg.Name, cfg.Default = "edge", gate.Target{Budget: "origin", Class: "low"}
+	cfg.Name, cfg.Default, cfg.Retry.Attempts = "edge", gate.Target{Budget: "origin", Class: "low"}, -1
 	g, err := gate.New(cfg, deps)
 	if err != nil {
 		w.t.Fatal(err)

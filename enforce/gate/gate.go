@@ -13,12 +13,16 @@ import (
 // Gate is the handler of one listener.
 type Gate struct {
 	cfg      Config
+	limits   Limits // without zeros
+	retries  int
 	deps     Deps
 	seed     maphash.Seed
 	rules    []rule
 	fallback charge // for requests that no rule matches; to is nil without one
 	targets  []*target
-	pool     *pool // nil without backends
+	pacers   []*pacer
+	judged   []string // canonical names of the fields that rules and tenants read
+	pool     *pool    // nil without backends
 	tally    *tally
 }
 
@@ -32,6 +36,13 @@ type tally struct {
 	forged  atomic.Int64 // check requests that contradict themselves
 	// malformed are requests without a normal form, or with more than one meaning.
 	malformed atomic.Int64
+	inFlight  atomic.Int64
+	shed      atomic.Int64 // requests beyond Limits.InFlight
+	retried   atomic.Int64 // attempts after the first
+	badBodies atomic.Int64 // bodies too large, too slow or malformed
+	// responses that ended too early, by who ended them.
+	cutByClient, cutByBackend, cutByEgress atomic.Int64
+	paced                                  atomic.Int64 // waits for egress
 	// decisions by budget and class, failures by backend: for the owner of the
 	// newest gate, at its making.
 	decisions map[[2]string]*counts
@@ -79,18 +90,23 @@ func compileGate(cfg Config, deps Deps, t *tally) (*Gate, error) {
 	if cfg.Check.RefusalStatus == 0 {
 		cfg.Check.RefusalStatus = http.StatusTooManyRequests
 	}
-	g := &Gate{cfg: cfg, deps: deps, seed: maphash.MakeSeed(), tally: t}
+	g := &Gate{cfg: cfg, limits: cfg.Limits.filled(), retries: cfg.Retry.more(), deps: deps, seed: maphash.MakeSeed(), tally: t}
 	errs := []error{cfg.Validate()}
 	for i, r := range cfg.Rules {
-		c, err := g.charge(r.Target)
+		c, err := g.charge(r.Target, r.Egress)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
 			continue
 		}
 		g.rules = append(g.rules, compile(r.Match, c))
+		for name := range r.Match.Headers {
+			g.judged = append(g.judged, http.CanonicalHeaderKey(name))
+		}
+		g.judged = append(g.judged, http.CanonicalHeaderKey(r.Tenant.Header))
 	}
+	g.judged = append(g.judged, http.CanonicalHeaderKey(cfg.Tenant.Header))
 	if cfg.OnUnknown == UnknownDefault {
-		c, err := g.charge(cfg.Default)
+		c, err := g.charge(cfg.Default, Target{})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("default: %w", err))
 		}
@@ -105,27 +121,47 @@ func compileGate(cfg Config, deps Deps, t *tally) (*Gate, error) {
 	return g, nil
 }
 
-// charge finds or makes the target of a budget and class.
-func (g *Gate) charge(t Target) (charge, error) {
-	cost := max(t.Cost, 1)
+// charge makes what a rule charges: a target, and a pacer of the rule's egress or
+// the listener's. Where a budget is missing, it is all missing.
+func (g *Gate) charge(t, egress Target) (charge, error) {
+	to, err := g.target(t)
+	if to == nil {
+		return charge{}, err
+	}
+	c := charge{to: to, cost: max(t.Cost, 1)}
+	if egress.Budget == "" {
+		egress = g.cfg.Egress
+	}
+	if egress.Budget != "" {
+		paced, err := g.target(egress)
+		if paced == nil {
+			return charge{}, err
+		}
+		c.egress = g.pacer(paced)
+	}
+	return c, nil
+}
+
+// target finds or makes the target of a budget and class; nil if it is missing.
+func (g *Gate) target(t Target) (*target, error) {
 	for _, have := range g.targets {
 		if have.budget == t.Budget && have.class == t.Class {
-			return charge{have, cost}, nil
+			return have, nil
 		}
 	}
 	lim, k, ok := g.deps.Limits.Limiter(t.Budget, t.Class)
 	if !ok && g.deps.Missing != nil {
 		g.deps.Missing(t)
-		return charge{}, nil
+		return nil, nil
 	}
 	if !ok || lim == nil {
-		return charge{}, fmt.Errorf("no class %q in budget %q", t.Class, t.Budget)
+		return nil, fmt.Errorf("no class %q in budget %q", t.Class, t.Budget)
 	}
 	nt := &target{budget: t.Budget, class: t.Class, limiter: lim, index: k, counts: entry(g.tally.decisions, [2]string{t.Budget, t.Class})}
 	nt.policy = quote(t.Budget + "/" + t.Class)
 	nt.refusal = quotaBody(nt)
 	g.targets = append(g.targets, nt)
-	return charge{nt, cost}, nil
+	return nt, nil
 }
 
 // decision is the outcome for one request. to is nil when nothing was charged:
@@ -170,13 +206,32 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusMethodNotAllowed, "tunnels are not forwarded")
 		return
 	}
+	defer g.tally.inFlight.Add(-1)
+	if n := g.tally.inFlight.Add(1); g.limits.InFlight > 0 && n > int64(g.limits.InFlight) {
+		g.shed(w)
+		return
+	}
+	if r.ContentLength > g.limits.BodyBytes && g.limits.BodyBytes > 0 {
+		g.tally.badBodies.Add(1)
+		w.Header()["Connection"] = []string{"close"}
+		problem(w, http.StatusRequestEntityTooLarge, "the body is too large")
+		return
+	}
 	f, trusted := g.facts(r)
 	d := g.decide(&f)
 	if !d.verdict.OK {
 		g.refuse(w, d)
 		return
 	}
-	g.pool.forward(w, r, d, trusted)
+	g.pool.forward(w, r, &f, d, trusted)
+}
+
+// shed answers a request for which there is no room: the process is overloaded,
+// which is not the client's doing, so it is no 429, and nothing is charged.
+func (g *Gate) shed(w http.ResponseWriter) {
+	g.tally.shed.Add(1)
+	w.Header()["Retry-After"] = []string{"1"}
+	problem(w, http.StatusServiceUnavailable, "too many requests are being served")
 }
 
 // Close drops idle backend connections.

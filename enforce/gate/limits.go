@@ -92,10 +92,9 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// Retry says how often a request is tried again, and only ever when no backend
-// can have seen it: the connection was refused, or could not be made in time. It
-// then goes to another backend if there is one. What is tried again was admitted
-// and charged once.
+// Retry says how often a request is tried again at another backend, and only ever
+// when no backend can have seen it: the connection was refused, or could not be
+// made in time. What is tried again was admitted and charged once.
 type Retry struct {
 	// Attempts is how many more there are after the first: 0 means 1, negative
 	// none, at most 10.
@@ -103,6 +102,14 @@ type Retry struct {
 }
 
 const attemptsMax = 10
+
+// more is Attempts without special values.
+func (r Retry) more() int {
+	if r.Attempts == 0 {
+		return 1
+	}
+	return max(r.Attempts, 0)
+}
 
 // TenantSource says whom a request is from. The zero value means nobody in
 // particular.

@@ -22,7 +22,7 @@ func newGateDescs() gateDescs {
 		decisions: desc("gate_decisions_total", "Requests decided, by reason; in shadow mode refusals pass.",
 			"listener", "budget", "class", "reason"),
 		unknown: desc("gate_unknown_total", "Requests that no rule matched.", "listener"),
-		failures: desc("gate_backend_failures_total", "Admitted requests that a backend did not answer (502, 504 made here).",
+		failures: desc("gate_backend_failures_total", "Attempts that a backend did not answer: admitted requests that got a 502 or 504 made here, or went on to another backend.",
 			"listener", "backend"),
 		gone:      desc("gate_client_gone_total", "Clients that left before the backend answered.", "listener"),
 		forged:    desc("gate_check_forged_total", "Check requests refused because they describe the request twice.", "listener"),

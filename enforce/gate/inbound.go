@@ -1,0 +1,163 @@
+package gate
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// inbound is a client's body on its way to the backend. The transport reads it on
+// a goroutine of its own, which may outlive the handler.
+type inbound struct {
+	src     io.ReadCloser // nil without a body
+	control *http.ResponseController
+	http2   bool
+	stall   time.Duration // 0 for ever
+	left    int64         // bytes still allowed
+	started atomic.Bool
+	bad     atomic.Pointer[bodyFault]
+
+	mu      sync.Mutex // guards ended, and deadlines after the handler's return
+	ended   bool
+	renewal time.Time // when the deadline is to be set anew; HTTP/1
+
+	from, to http.Header // trailers: the client's, and those passed on
+}
+
+// bodyFault is what is wrong with a client's body, as an answer to it.
+type bodyFault struct {
+	status int
+	detail string
+}
+
+func (f *bodyFault) Error() string { return f.detail }
+
+func (b *inbound) init(x *exchange) {
+	lim := &x.pool.gate.limits
+	b.src, b.stall, b.http2 = x.in.Body, lim.BodyStall, x.in.ProtoMajor >= 2
+	b.left = lim.BodyBytes
+	if b.left == 0 {
+		b.left = 1<<63 - 1
+	}
+	if b.stall > 0 {
+		b.control = http.NewResponseController(x.w)
+	}
+}
+
+// begun reports whether anything was asked of the body.
+func (b *inbound) begun() bool { return b.started.Load() }
+
+// fault is what went wrong with the body, nil if nothing did.
+func (b *inbound) fault() *bodyFault { return b.bad.Load() }
+
+// Read implements io.Reader.
+func (b *inbound) Read(p []byte) (int, error) {
+	b.started.Store(true)
+	b.deadline(true)
+	n, err := b.src.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, b.blame(&bodyFault{http.StatusRequestEntityTooLarge, "the body is too large"})
+	}
+	if err == nil {
+		if b.http2 {
+			b.deadline(false)
+		}
+		return n, nil
+	}
+	b.deadline(false)
+	switch {
+	case err == io.EOF:
+		b.finish()
+		return n, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, b.blame(&bodyFault{http.StatusRequestTimeout, "the body did not come in time"})
+	case errors.Is(err, http.ErrBodyReadAfterClose):
+		return n, err
+	}
+	return n, b.blame(&bodyFault{http.StatusBadRequest, "the body is malformed or was cut off"})
+}
+
+// Close implements io.Closer. The transport closes what it gives up; the body
+// may still be needed for another attempt, so it is end that closes it.
+func (b *inbound) Close() error { return nil }
+
+// end is called when the handler returns: nobody may read or set deadlines then.
+func (b *inbound) end() {
+	if b.src == nil {
+		return
+	}
+	b.mu.Lock()
+	b.ended = true
+	b.mu.Unlock()
+	b.src.Close()
+}
+
+func (b *inbound) blame(f *bodyFault) error {
+	b.bad.CompareAndSwap(nil, f)
+	return f
+}
+
+// deadline bounds the wait for the next bytes, or ends that. In HTTP/1 it is set
+// anew only when a third of it is used up, and then half as long again, so that a
+// busy body costs no timer; in HTTP/2 one that passes while nobody reads would
+// end the stream, so it is set for each read.
+func (b *inbound) deadline(on bool) {
+	if b.stall <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.ended:
+	case !on:
+		b.renewal = time.Time{}
+		_ = b.control.SetReadDeadline(time.Time{})
+	case b.http2:
+		_ = b.control.SetReadDeadline(time.Now().Add(b.stall))
+	default:
+		if now := time.Now(); now.After(b.renewal) {
+			b.renewal = now.Add(b.stall / 2)
+			_ = b.control.SetReadDeadline(now.Add(b.stall + b.stall/2))
+		}
+	}
+}
+
+// trailers prepares the trailers to pass on: those that were announced and that
+// nobody could take for something that the request was judged by (RFC 9110,
+// 6.5.1). Their values come with the end of the body.
+func (b *inbound) trailers(g *Gate, announced http.Header) http.Header {
+	b.from, b.to = announced, make(http.Header, len(announced))
+	for name := range announced {
+		if trailing(name) && !slices.Contains(g.judged, name) && !g.twin(name) {
+			b.to[name] = nil
+		}
+	}
+	if len(b.to) == 0 {
+		return nil
+	}
+	return b.to
+}
+
+// finish fills the trailers in, on the goroutine that will send them.
+func (b *inbound) finish() {
+	for name := range b.to {
+		b.to[name] = b.from[name]
+	}
+}
+
+// trailing reports whether a field may be a trailer: not one that frames, routes,
+// authenticates or modifies the request.
+func trailing(name string) bool {
+	switch name {
+	case "Host", "Content-Length", "Content-Encoding", "Content-Type", "Content-Range", "Authorization", "Cookie", "Set-Cookie",
+		"Cache-Control", "Expect", "Max-Forwards", "Pragma", "Range":
+		return false
+	}
+	return !hopByHop(name) && !forwarding(name) && !strings.HasPrefix(name, "If-")
+}
