@@ -64,12 +64,26 @@ func (c *Core) draftBudget(doc *epoch.Budget, at int) (*Budget, error) {
 	}
 	b.shape = enforce.LimiterConfig{
 		Classes: k, Burst: doc.Burst, LargestCost: max(c.cfg.LargestCost[doc.Name], 1), Revocable: doc.Revocable,
-		Lends: lends, Borrows: borrows, Shadow: doc.Shadow,
+		Lends: lends, Borrows: borrows, Shadow: doc.Shadow, Tenants: tenants(doc),
 	}
 	if err := b.shape.Validate(); err != nil {
 		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
 	}
 	return b, nil
+}
+
+// tenants is how a budget's classes bound their tenants; nil where none does.
+func tenants(doc *epoch.Budget) []enforce.TenantConfig {
+	if len(doc.Tenants) == 0 {
+		return nil
+	}
+	out := make([]enforce.TenantConfig, len(doc.Spec.Classes))
+	for k, class := range doc.Spec.Classes {
+		if t := doc.TenantsOf(class.Name); t != nil {
+			out[k] = enforce.TenantConfig{Share: t.SharePPM, Rate: t.Rate, Burst: t.Burst, Keys: t.Keys}
+		}
+	}
+	return out
 }
 
 // begin gives a budget that is new here its limiter, which is empty.
@@ -119,7 +133,8 @@ func origins(fresh, old *epoch.Budget) []int {
 
 func sameShape(a, b *enforce.LimiterConfig) bool {
 	return a.Classes == b.Classes && a.Burst == b.Burst && a.LargestCost == b.LargestCost && a.Revocable == b.Revocable &&
-		a.Shadow == b.Shadow && slices.Equal(a.Lends, b.Lends) && slices.Equal(a.Borrows, b.Borrows)
+		a.Shadow == b.Shadow && slices.Equal(a.Lends, b.Lends) && slices.Equal(a.Borrows, b.Borrows) &&
+		slices.Equal(a.Tenants, b.Tenants)
 }
 
 // replace puts a drafted list of budgets in the place of the present one and in

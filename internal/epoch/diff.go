@@ -159,6 +159,7 @@ func (c *comparison) budget(a, b *Budget) {
 	for _, y := range b.Spec.Classes {
 		if x := classNamed(&a.Spec, y.Name); x != nil {
 			c.class(x, &y, a.Unit)
+			c.note("class "+y.Name+": tenants", a.TenantsOf(y.Name).words(a.Unit), b.TenantsOf(y.Name).words(b.Unit))
 		} else {
 			c.out = append(c.out, Difference{c.subject, "class " + y.Name + " added, reservation", "", rate(y.Reservation, b.Unit)})
 		}
@@ -178,6 +179,22 @@ func (c *comparison) class(a, b *allocator.ClassSpec, unit string) {
 	c.note(at+"protect", share(a.Protect), share(b.Protect))
 	c.note(at+"preempts", yes(a.Preempts), yes(b.Preempts))
 	c.note(at+"level 1", ruleName(a.Rule), ruleName(b.Rule))
+}
+
+// words is a bound on tenants for people.
+func (t *Tenants) words(unit string) string {
+	if t == nil {
+		return "none"
+	}
+	each := share(t.SharePPM)
+	if t.Rate > 0 {
+		each = rate(t.Rate, unit)
+	}
+	each += " each"
+	if t.Burst > 0 {
+		each += ", burst " + t.Burst.String()
+	}
+	return fmt.Sprintf("%s, %d keys", each, t.Keys)
 }
 
 // cells compares floors and caps of the cells that both sides have.

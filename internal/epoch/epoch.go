@@ -56,6 +56,18 @@ type Budget struct {
 	Revocable bool           `json:"revocable"`
 	Shadow    bool           `json:"shadow"`
 	Spec      allocator.Spec `json:"spec"`
+	// Tenants bounds the tenants of some classes, in the classes' order.
+	Tenants []Tenants `json:"tenants,omitempty"`
+}
+
+// Tenants bounds each tenant of one class, at each node by itself. Of SharePPM and
+// Rate exactly one is set.
+type Tenants struct {
+	Class    string         `json:"class"`
+	SharePPM int64          `json:"share_ppm,omitempty"` // parts per million of the class's share
+	Rate     allocator.Rate `json:"rate,omitempty"`
+	Burst    time.Duration  `json:"burst_ns,omitempty"` // 0 means the budget's
+	Keys     int            `json:"keys"`
 }
 
 // Canonical sorts budgets by name and nodes by name, moving weights, floors and
@@ -128,6 +140,7 @@ func (d *Document) Clone() *Document {
 		s.Weights = slices.Clone(s.Weights)
 		s.Floors = cloneRows(s.Floors)
 		s.Caps = cloneRows(s.Caps)
+		c.Budgets[i].Tenants = slices.Clone(c.Budgets[i].Tenants)
 	}
 	return &c
 }
@@ -213,8 +226,41 @@ func (d *Document) validateBudget(i int) error {
 			return fmt.Errorf("epoch: budget %q: class %d (%q): a name of its own of 1 to 64 bytes wanted", b.Name, k, c.Name)
 		}
 	}
-	if err := b.Spec.Validate(); err != nil {
+	if err := errors.Join(b.Spec.Validate(), b.validateTenants()); err != nil {
 		return fmt.Errorf("epoch: budget %q: %w", b.Name, err)
+	}
+	return nil
+}
+
+// keysMax is the most tenants that one class may tell apart.
+const keysMax = 1 << 24
+
+// validateTenants wants each bound once, in the order of the classes.
+func (b *Budget) validateTenants() error {
+	k := 0
+	for _, t := range b.Tenants {
+		for k < len(b.Spec.Classes) && b.Spec.Classes[k].Name != t.Class {
+			k++
+		}
+		switch {
+		case k == len(b.Spec.Classes):
+			return fmt.Errorf("tenants of class %q: no such class, or out of order", t.Class)
+		case t.SharePPM < 0 || t.SharePPM > allocator.Whole || t.Rate < 0 || (t.SharePPM == 0) == (t.Rate == 0):
+			return fmt.Errorf("tenants of class %q: share %d and rate %d: one of them wanted", t.Class, t.SharePPM, t.Rate)
+		case t.Burst < 0 || t.Burst > time.Hour || t.Keys < 1 || t.Keys > keysMax:
+			return fmt.Errorf("tenants of class %q: burst %s and %d keys: 0 to 1h and 1 to %d wanted", t.Class, t.Burst, t.Keys, keysMax)
+		}
+		k++
+	}
+	return nil
+}
+
+// TenantsOf returns the bound on the tenants of a class; nil where there is none.
+func (b *Budget) TenantsOf(class string) *Tenants {
+	for i := range b.Tenants {
+		if b.Tenants[i].Class == class {
+			return &b.Tenants[i]
+		}
 	}
 	return nil
 }

@@ -77,6 +77,7 @@ func TestAnyChangeOfWhatNodesMustAgreeOnMakesAnotherEpoch(t *testing.T) {
 		"mode":    func(d *Document) { d.Budgets[0].Spec.Mode = allocator.Paper },
 		"shadow":  func(d *Document) { d.Budgets[1].Shadow = true },
 		"name":    func(d *Document) { d.Budgets[0].Name = "other" },
+		"tenants": func(d *Document) { d.Budgets[0].Tenants = []Tenants{{Class: "low", SharePPM: 100_000, Keys: 5}} },
 	} {
 		d := document([]string{"ams", "fra"}, []int64{1, 2})
 		change(d)
@@ -154,18 +155,27 @@ func decodeAny(plain []byte) (*Record, error) {
 
 func TestDocumentsThatCannotBeAreRefused(t *testing.T) {
 	for what, change := range map[string]func(*Document){
-		"no nodes":          func(d *Document) { d.Nodes = nil },
-		"no budgets":        func(d *Document) { d.Budgets = nil },
-		"nameless node":     func(d *Document) { d.Nodes[0].Name = "" },
-		"long node name":    func(d *Document) { d.Nodes[1].Name = strings.Repeat("z", 65) },
-		"weight 0":          func(d *Document) { d.Nodes[0].Weight = 0 },
-		"twin nodes":        func(d *Document) { d.Nodes[1].Name = d.Nodes[0].Name },
-		"unsorted budgets":  func(d *Document) { slices.Reverse(d.Budgets) },
-		"nameless budget":   func(d *Document) { d.Budgets[0].Name = "" },
-		"weights missing":   func(d *Document) { d.Budgets[0].Spec.Weights = nil },
-		"no burst":          func(d *Document) { d.Budgets[0].Burst = 0 },
-		"endless burst":     func(d *Document) { d.Budgets[0].Burst = 2 * time.Hour },
-		"budget over total": func(d *Document) { d.Budgets[0].Spec.Budget++ },
+		"no nodes":            func(d *Document) { d.Nodes = nil },
+		"no budgets":          func(d *Document) { d.Budgets = nil },
+		"nameless node":       func(d *Document) { d.Nodes[0].Name = "" },
+		"long node name":      func(d *Document) { d.Nodes[1].Name = strings.Repeat("z", 65) },
+		"weight 0":            func(d *Document) { d.Nodes[0].Weight = 0 },
+		"twin nodes":          func(d *Document) { d.Nodes[1].Name = d.Nodes[0].Name },
+		"unsorted budgets":    func(d *Document) { slices.Reverse(d.Budgets) },
+		"nameless budget":     func(d *Document) { d.Budgets[0].Name = "" },
+		"weights missing":     func(d *Document) { d.Budgets[0].Spec.Weights = nil },
+		"no burst":            func(d *Document) { d.Budgets[0].Burst = 0 },
+		"endless burst":       func(d *Document) { d.Budgets[0].Burst = 2 * time.Hour },
+		"budget over total":   func(d *Document) { d.Budgets[0].Spec.Budget++ },
+		"tenants of no class": func(d *Document) { d.Budgets[0].Tenants = []Tenants{{Class: "none", SharePPM: 1, Keys: 1}} },
+		"tenants twice": func(d *Document) {
+			d.Budgets[0].Tenants = []Tenants{{Class: "low", SharePPM: 1, Keys: 1}, {Class: "low", SharePPM: 1, Keys: 1}}
+		},
+		"tenants out of order": func(d *Document) {
+			d.Budgets[0].Tenants = []Tenants{{Class: "low", SharePPM: 1, Keys: 1}, {Class: "high", SharePPM: 1, Keys: 1}}
+		},
+		"tenants of nothing":    func(d *Document) { d.Budgets[0].Tenants = []Tenants{{Class: "low", Keys: 1}} },
+		"tenants of all memory": func(d *Document) { d.Budgets[0].Tenants = []Tenants{{Class: "low", SharePPM: 1, Keys: 1 << 30}} },
 	} {
 		d := document([]string{"ams", "fra"}, []int64{1, 2})
 		d.Canonical()

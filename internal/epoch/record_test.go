@@ -312,6 +312,7 @@ func TestDifferencesAreToldInWords(t *testing.T) {
 	b := &fresh.Budgets[0] // origin; canonical order turns it
 	b.Burst, b.Shadow = 2*time.Second, true
 	b.Spec.Classes[0].Borrow = 500_000
+	b.Tenants = []Tenants{{Class: "high", SharePPM: 100_000, Burst: time.Second, Keys: 5}}
 	b.Spec.Classes[1].Name = "batch"
 	b.Spec.Caps = [][]allocator.Rate{{7_500_000, -1}, nil}
 	fresh.Budgets[1].Name = "zulu"
@@ -330,6 +331,7 @@ func TestDifferencesAreToldInWords(t *testing.T) {
 		"budget origin: classes high > low -> high > batch",
 		"budget origin: class high: reservation 60.000001/s -> 35/s",
 		"budget origin: class high: borrow unlimited -> 50%",
+		"budget origin: class high: tenants none -> 10% each, burst 1s, 5 keys",
 		"budget origin: class batch added, reservation 35/s",
 		"budget origin: class low removed (was 40.000002/s)",
 		"budget origin: cap of high at fra none -> 7.5/s",
