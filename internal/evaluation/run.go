@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	"subak/allocator"
@@ -65,6 +64,17 @@ func Idle(r *Result) float64 {
 	}
 	return r.Idle.Percent(r.Contended)
 }
+
+// Unplaced is the part of the budget that was in no target although the demand
+// that the targets were made from reached it; Worst the least part of the first
+// class's demand served in any cycle.
+func Unplaced(r *Result) float64 {
+	if r.Contended == (Total{}) {
+		return 0
+	}
+	return r.Unplaced.Percent(r.Contended)
+}
+func Worst(r *Result) float64 { return float64(r.Worst) / 10_000 }
 
 // Run plays a plan. Rows are in the order of cases, methods and lags, whatever the
 // number of workers; the first error ends it.
@@ -134,13 +144,4 @@ func parallel(ctx context.Context, workers, n int, progress func(done, all int),
 	}
 	wg.Wait()
 	return failed
-}
-
-// find returns the row of a case, method and lag; nil if it was not played.
-func find(rows []Row, name, method string, lag int) *Row {
-	i := slices.IndexFunc(rows, func(r Row) bool { return r.Case == name && r.Method == method && r.Lag == lag })
-	if i < 0 {
-		return nil
-	}
-	return &rows[i]
 }

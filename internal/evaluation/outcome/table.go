@@ -1,0 +1,188 @@
+package outcome
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"subak/internal/evaluation"
+)
+
+// view is one table: a figure of every case and method.
+type view struct {
+	title string
+	of    func(*Line) float64
+}
+
+func (r *Report) views() []view {
+	views := []view{{"first class served, % of its demand", high}}
+	if len(r.Lines) > 0 {
+		for k := 1; k < len(r.Lines[0].Classes); k++ {
+			name := fmt.Sprintf("class %d served, %% of its demand", k+1)
+			views = append(views, view{name, func(l *Line) float64 { return l.Classes[k].Mean }})
+		}
+	}
+	for i := range r.Lines {
+		if r.Lines[i].Legit.Most > 0 && r.Lines[i].Legit != (evaluation.Figures{Mean: 100, Least: 100, Most: 100}) {
+			views = append(views, view{"legitimate part of the last class served, %", legit})
+			break
+		}
+	}
+	return append(views, view{"all demand served, %", all}, view{"idle, % of the budget while demand reached it", idle})
+}
+
+// Table writes the figures for people, a table for each lag and figure, and the
+// claims.
+func (r *Report) Table(w io.Writer) error {
+	out := &printer{w: w}
+	out.line("%s", r.about())
+	for _, lag := range r.About.Lags {
+		for _, v := range r.views() {
+			out.line("")
+			out.line("%s, %s", v.title, lagWords(lag))
+			for _, row := range r.grid(v.of, lag) {
+				out.line("  %-42s %s", row[0], strings.Join(pad(row[1:]), " "))
+			}
+		}
+	}
+	if over := r.over(); over > 0 {
+		out.line("\nOVER the budget by up to %g a second", over)
+	} else {
+		out.line("\nno target ever exceeded the budget")
+	}
+	r.printClaims(out)
+	return out.err
+}
+
+func (r *Report) over() (most float64) {
+	for i := range r.Lines {
+		most = max(most, r.Lines[i].Over)
+	}
+	return most
+}
+
+func (r *Report) about() string {
+	seeds := make([]string, len(r.About.Seeds))
+	for i, s := range r.About.Seeds {
+		seeds[i] = strconv.FormatUint(s, 10)
+	}
+	words := fmt.Sprintf("%d nodes, budget %s, %d cycles counted", r.About.Nodes, r.About.Budget, r.About.Cycles)
+	if len(seeds) > 1 {
+		words += fmt.Sprintf(", mean of the seeds %s", strings.Join(seeds, " "))
+	}
+	return words
+}
+
+func lagWords(lag int) string {
+	if lag == 0 {
+		return "targets follow the present demand (lag 0)"
+	}
+	return "targets follow the demand of the cycle before (lag 1)"
+}
+
+// grid is a head and a row for every method, with the mean over the cases at the
+// end where there are several.
+func (r *Report) grid(of func(*Line) float64, lag int) [][]string {
+	head := []string{""}
+	for _, c := range r.Cases {
+		head = append(head, c.Name)
+	}
+	if len(r.Cases) > 1 {
+		head = append(head, "mean")
+	}
+	grid := [][]string{head}
+	for _, m := range r.Ways {
+		row := []string{m.Title}
+		for _, c := range r.Cases {
+			cell := "-"
+			if l := r.Find(c.Name, m.Name, lag); l != nil {
+				cell = fmt.Sprintf("%.1f", of(l))
+			}
+			row = append(row, cell)
+		}
+		if mean, ok := r.Mean(m.Name, lag, of); ok && len(r.Cases) > 1 {
+			row = append(row, fmt.Sprintf("%.1f", mean))
+		}
+		grid = append(grid, row)
+	}
+	return grid
+}
+
+// pad brings cells to one width.
+func pad(cells []string) []string {
+	out := make([]string, len(cells))
+	for i, c := range cells {
+		out[i] = fmt.Sprintf("%6s", c)
+	}
+	return out
+}
+
+// printer writes lines until one fails.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// Markdown writes the tables for a document.
+func (r *Report) Markdown(w io.Writer) error {
+	out := &printer{w: w}
+	out.line("%s.", r.about())
+	for _, lag := range r.About.Lags {
+		for _, v := range r.views() {
+			out.line("\n**%s, %s**\n", v.title, lagWords(lag))
+			for i, row := range r.grid(v.of, lag) {
+				out.line("| %s |", strings.Join(row, " | "))
+				if i == 0 {
+					out.line("|%s", strings.Repeat(" --- |", len(row)))
+				}
+			}
+		}
+	}
+	if len(r.Claims) > 0 {
+		out.line("\n| claim | figure | |\n| --- | --- | --- |")
+		for _, c := range r.Claims {
+			out.line("| %s | %s | %s |", c.Words, c.Figure, c.verdict())
+		}
+	}
+	return out.err
+}
+
+// JSON writes the report as one document.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// CSV writes a row for every case, method, lag and figure.
+func (r *Report) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"case", "method", "lag", "figure", "mean", "least", "most"}) // Flush says what failed
+	for i := range r.Lines {
+		l := &r.Lines[i]
+		put := func(name string, f evaluation.Figures) {
+			number := func(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) }
+			_ = out.Write([]string{l.Case, l.Method, strconv.Itoa(l.Lag), name, number(f.Mean), number(f.Least), number(f.Most)})
+		}
+		for k, f := range l.Classes {
+			put(fmt.Sprintf("class%d", k+1), f)
+		}
+		put("legit", l.Legit)
+		put("all", l.All)
+		put("idle", l.Idle)
+		put("unplaced", l.Unplaced)
+		put("worst", l.Worst)
+		put("over", evaluation.Figures{Mean: l.Over, Least: l.Over, Most: l.Over})
+	}
+	out.Flush()
+	return out.Error()
+}
