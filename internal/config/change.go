@@ -20,7 +20,7 @@ func ParseChange(name string, data []byte, roster []Node) (*Config, error) {
 }
 
 func (k *checker) change(roster []Node) {
-	k.c.Listeners = nil // each node's own
+	k.c.Listeners, k.c.Envoy = nil, nil // each node's own
 	if k.Given("cluster.name") {
 		k.name("cluster.name", k.c.Cluster.Name)
 	}

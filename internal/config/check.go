@@ -41,6 +41,7 @@ func check(r *strict.Report, c *Config, self bool) {
 	k.admin()
 	k.budgets()
 	k.listeners()
+	k.envoys()
 	k.ports()
 	if r.OK() {
 		k.specs()
@@ -64,6 +65,10 @@ func (k *checker) specs() {
 	for i := range k.c.Listeners {
 		g, err := k.c.Listeners[i].Gate()
 		refuse(fmt.Sprintf("listeners[%d]", i), errors.Join(err, g.Validate()))
+	}
+	for i := range k.c.Envoy {
+		e, err := k.c.Envoy[i].Service()
+		refuse(fmt.Sprintf("envoy[%d]", i), errors.Join(err, e.Validate()))
 	}
 }
 
@@ -287,5 +292,8 @@ func (k *checker) ports() {
 		if a := k.c.Listeners[i].Listen; a.IsValid() {
 			claim(fmt.Sprintf("listeners[%d].listen", i), a.String())
 		}
+	}
+	for i := range k.c.Envoy {
+		claim(fmt.Sprintf("envoy[%d].listen", i), k.c.Envoy[i].Listen.Address)
 	}
 }

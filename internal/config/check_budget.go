@@ -14,6 +14,7 @@ const (
 	minBurst     = 10 * time.Millisecond
 	maxBurst     = time.Hour
 	maxInsurance = Whole
+	maxTenants   = 16_000_000
 )
 
 func (k *checker) budgets() {
@@ -74,6 +75,7 @@ func (k *checker) class(path string, b *Budget, i int) {
 	percent("lend", class.Lend, false)
 	percent("borrow", class.Borrow, true)
 	percent("protect", class.Protect, false)
+	k.tenants(path+".tenants", b, class.Tenants)
 	mixed := b.maxMinUnfit()
 	switch {
 	case class.Level1 == "" && (i == 0 || mixed):
@@ -82,6 +84,30 @@ func (k *checker) class(path string, b *Budget, i int) {
 		class.Level1 = MaxMin
 	case class.Level1 == MaxMin && mixed:
 		k.Fault(path+".level1", "maxmin with mode paper and three classes or more (insurance counts as one) lets nodes gain by overstating their demand", "write proportional, or mode: pool-first")
+	}
+}
+
+func (k *checker) tenants(path string, b *Budget, t *Tenants) {
+	if t == nil {
+		return
+	}
+	const mend = "write a part of the class such as 10%, or a rate at each node such as 50/s"
+	each := path + ".each"
+	switch r := t.Each; {
+	case !k.Given(each):
+		k.Fault(each, "is missing", mend)
+	case r.IsRate && r.Amount.Rate == 0 || !r.IsRate && r.Percent == 0:
+		k.Fault(each, "is 0: no tenant would get anything", mend)
+	case !r.IsRate && r.Percent > Whole:
+		k.Fault(each, fmt.Sprintf("%v is above 100%%", r.Percent), mend)
+	case r.IsRate && b.Limit.Unit != "" && r.Amount.Unit != b.Limit.Unit:
+		k.Fault(each, fmt.Sprintf("%v is not in the limit's unit, %s", r.Amount, b.Limit.Unit), "write it in the same unit, or as a percentage")
+	}
+	if t.Burst != 0 && t.Burst < minBurst || t.Burst > maxBurst {
+		k.Fault(path+".burst", fmt.Sprintf("%v is not between %v and %v", t.Burst, minBurst, maxBurst), "remove it, to take the budget's")
+	}
+	if t.Keys < 1 || t.Keys > maxTenants {
+		k.Fault(path+".keys", fmt.Sprintf("%d is not between 1 and 16,000,000", t.Keys), "write 100000")
 	}
 }
 

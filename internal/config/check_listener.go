@@ -40,14 +40,17 @@ func (k *checker) listener(path string, l *Listener) {
 		k.backend(fmt.Sprintf("%s.backends[%d]", path, i), &l.Backends[i])
 	}
 	k.masked(path+".trusted_peers", l.TrustedPeers)
-	if l.RetryJitter < 0 || l.RetryJitter > maxJitter {
-		k.Fault(path+".retry_jitter", fmt.Sprintf("%v is not between 0s and %v", l.RetryJitter, maxJitter), "write 0s for none, or a few seconds")
-	}
+	k.jitter(path+".retry_jitter", l.RetryJitter)
 	if l.ResponseTimeout <= 0 || l.ResponseTimeout > maxResponse {
 		k.Fault(path+".response_timeout", fmt.Sprintf("%v is not between 1ns and %v", l.ResponseTimeout, maxResponse), "write 60s")
 	}
 	k.checkDoor(path, l)
-	k.unknown(path, l)
+	k.onUnknown(path, l.OnUnknown, &l.Default)
+	k.tls(path+".tls", &l.TLS)
+	k.limits(path+".limits", &l.Limits)
+	k.retry(path+".retry", &l.Retry)
+	k.tenant(path+".tenant", l.Tenant)
+	k.egress(path+".egress", l.Egress)
 	for i := range l.Rules {
 		k.rule(fmt.Sprintf("%s.rules[%d]", path, i), &l.Rules[i])
 	}
@@ -85,31 +88,36 @@ func (k *checker) checkDoor(path string, l *Listener) {
 	}
 }
 
-func (k *checker) unknown(path string, l *Listener) {
-	given := l.Default != Target{} || k.Given(path+".default")
+func (k *checker) jitter(path string, d time.Duration) {
+	if d < 0 || d > maxJitter {
+		k.Fault(path, fmt.Sprintf("%v is not between 0s and %v", d, maxJitter), "write 0s for none, or a few seconds")
+	}
+}
+
+// onUnknown checks where a door sends what none of its rules matches.
+func (k *checker) onUnknown(path string, choice OnUnknown, t *Target) {
+	given := *t != Target{} || k.Given(path+".default")
 	switch {
 	case given:
-		k.target(path+".default", l.Default.Budget, l.Default.Class)
-	case l.OnUnknown == ToDefault:
+		k.target(path+".default", t.Budget, t.Class)
+	case choice == ToDefault:
 		k.Fault(path+".default", "is missing", "write default: {budget: ..., class: ...}, or on_unknown: deny")
 	}
 }
 
 // target checks a reference to a class.
 func (k *checker) target(path, budget, class string) {
-	names := make([]string, len(k.c.Budgets))
-	for i := range k.c.Budgets {
-		names[i] = k.c.Budgets[i].Name
+	if k.known(path+".budget", "budget", budget, k.c.budgetNames()) {
+		k.known(path+".class", "class", class, k.c.budget(budget).classNames())
 	}
-	if !k.known(path+".budget", "budget", budget, names) {
-		return
+}
+
+func (c *Config) budgetNames() []string {
+	names := make([]string, len(c.Budgets))
+	for i := range c.Budgets {
+		names[i] = c.Budgets[i].Name
 	}
-	for i := range k.c.Budgets {
-		if b := &k.c.Budgets[i]; b.Name == budget {
-			k.known(path+".class", "class", class, b.classNames())
-			return
-		}
-	}
+	return names
 }
 
 func (k *checker) rule(path string, r *ClassRule) {
@@ -118,6 +126,8 @@ func (k *checker) rule(path string, r *ClassRule) {
 		k.Fault(path+".cost", fmt.Sprintf("%d is not between 1 and 1,000,000,000", r.Cost), "write a whole number from 1")
 	}
 	k.match(path+".match", &r.Match)
+	k.tenant(path+".tenant", r.Tenant)
+	k.egress(path+".egress", r.Egress)
 }
 
 func (k *checker) match(path string, m *Match) {

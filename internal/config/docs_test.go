@@ -34,6 +34,9 @@ func eachField(t reflect.Type, path string, f func(path string, parent reflect.T
 		if inner.Kind() == reflect.Slice && !strict.IsLeaf(inner) {
 			inner, at = inner.Elem(), at+"[]"
 		}
+		if inner.Kind() == reflect.Pointer && !strict.IsLeaf(inner) {
+			inner = inner.Elem()
+		}
 		if inner.Kind() == reflect.Struct && !strict.IsLeaf(inner) {
 			eachField(inner, at, f)
 		}
@@ -67,7 +70,7 @@ func TestTheExampleSetsDefaults(t *testing.T) {
 	d := Default()
 	d.Cluster.Name, d.Cluster.DataDir, d.Node.Name = c.Cluster.Name, c.Cluster.DataDir, c.Node.Name
 	d.Gossip.Seeds, d.Gossip.Keys = c.Gossip.Seeds, c.Gossip.Keys
-	d.Nodes, d.Budgets, d.Listeners, d.warnings = c.Nodes, c.Budgets, c.Listeners, c.warnings
+	d.Nodes, d.Budgets, d.Listeners, d.Envoy, d.warnings = c.Nodes, c.Budgets, c.Listeners, c.Envoy, c.warnings
 	if diff := cmp.Diff(d, c, compareAddresses(), cmp.AllowUnexported(Config{})); diff != "" {
 		t.Error(diff)
 	}
@@ -117,7 +120,7 @@ func TestEveryFieldIsDocumentedWithItsDefault(t *testing.T) {
 func fieldDocs(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
-	for _, file := range []string{"types.go", "types_budget.go", "types_listener.go"} {
+	for _, file := range []string{"types.go", "types_budget.go", "types_listener.go", "types_envoy.go"} {
 		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

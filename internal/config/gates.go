@@ -1,10 +1,13 @@
 package config
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/url"
+	"time"
 
 	"subak/enforce/gate"
+	"subak/enforce/tlsfiles"
 )
 
 // Gate returns what the gate of a listener needs.
@@ -13,7 +16,8 @@ func (l *Listener) Gate() (gate.Config, error) {
 		Name: l.Name, TrustedHops: l.TrustedHops, Headers: l.Headers.mode(), OnUnknown: l.OnUnknown.choice(),
 		TrustedPeers: l.TrustedPeers, RetryBy: l.RetryBy.choice(), RetryJitter: l.RetryJitter,
 		ResponseTimeout: l.ResponseTimeout, Debug: l.Debug,
-		Default: gate.Target{Budget: l.Default.Budget, Class: l.Default.Class},
+		Default: l.Default.target(), TLS: l.TLS.Files(), Limits: l.Limits.bounds(), Retry: l.Retry.choice(),
+		Tenant: l.Tenant.source(), Egress: l.Egress.target(),
 		Check: gate.Check{
 			Enabled: l.Check.Enabled, Path: l.Check.Path, RefusalStatus: l.Check.RefusalStatus,
 		},
@@ -31,9 +35,63 @@ func (l *Listener) Gate() (gate.Config, error) {
 				Methods: r.Match.Method, Path: r.Match.Path, Host: r.Match.Host, Headers: r.Match.Header, Network: r.Match.Network,
 			},
 			Target: gate.Target{Budget: r.Budget, Class: r.Class, Cost: r.Cost},
+			Tenant: r.Tenant.source(), Egress: r.Egress.target(),
 		})
 	}
 	return g, nil
+}
+
+// Files returns what the servers of a door read; nil without TLS.
+func (t TLS) Files() *tlsfiles.Config {
+	if t.CertFile == "" {
+		return nil
+	}
+	return &tlsfiles.Config{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile, MinVersion: t.MinVersion.number()}
+}
+
+func (v TLSVersion) number() uint16 {
+	if v == "1.3" {
+		return tls.VersionTLS13
+	}
+	return tls.VersionTLS12
+}
+
+func (l *Limits) bounds() gate.Limits {
+	return gate.Limits{
+		HeaderBytes: int(l.HeaderBytes), BodyBytes: int64(l.BodyBytes), InFlight: l.InFlight, Connections: l.Connections,
+		HeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout,
+		BodyStall: orNever(l.BodyStall), WriteStall: orNever(l.WriteStall),
+	}
+}
+
+// orNever turns the file's 0 into the gate's "for ever".
+func orNever(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// choice turns the file's 0 into the gate's "none".
+func (r Retry) choice() gate.Retry {
+	if r.Attempts == 0 {
+		return gate.Retry{Attempts: -1}
+	}
+	return gate.Retry{Attempts: r.Attempts}
+}
+
+func (t *TenantSource) source() gate.TenantSource {
+	if t == nil {
+		return gate.TenantSource{}
+	}
+	return gate.TenantSource{Header: t.Header, Client: t.Client}
+}
+
+func (t *Target) target() gate.Target {
+	if t == nil {
+		return gate.Target{}
+	}
+	return gate.Target{Budget: t.Budget, Class: t.Class}
 }
 
 func (h Headers) mode() gate.HeaderMode {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -305,6 +306,42 @@ func TestAnEndpointForAllIsDialledByLoopback(t *testing.T) {
 		var e Endpoint
 		if err := e.UnmarshalText([]byte(listen)); err != nil || e.Dial().String() != want {
 			t.Errorf("%s: got %s, %v; want %s", listen, e.Dial(), err, want)
+		}
+	}
+}
+
+func TestDoorsThatSurpriseAreWarnedAbout(t *testing.T) {
+	base := strings.Replace(small, "{name: hi, reserve: 33.3333%}", "{name: hi, reserve: 33.3333%, tenants: {each: 10%}}", 1)
+	door := "listeners: [{name: l, listen: 0.0.0.0:1, on_unknown: deny, backends: [{url: http://h}], rules: [{match: {path: /a}, budget: origin, class: hi%s}]}]\n"
+	broken := write(t, "no certificate")
+	for _, tc := range []struct{ name, text, want string }{
+		{"tenants nobody tells apart", base, "class hi bounds its tenants, but no door"},
+		{"a door without a tenant", base + fmt.Sprintf(door, ""), "class hi bounds its tenants, but no door"},
+		{"a tenant of the client's choosing", base + fmt.Sprintf(door, ", tenant: {header: X-Key}"), "by the header X-Key: add trusted_peers"},
+		{"an open door for Envoys", small + "envoy: [{name: e, listen: 0.0.0.0:2, on_unknown: allow, shadow: true}]", "whoever reaches 0.0.0.0:2 can spend"},
+		{"everything allowed", small + "envoy: [{name: e, listen: 0.0.0.0:2, on_unknown: allow}]", "lets descriptors that no rule matches pass"},
+		{"shadow", small + "envoy: [{name: e, listen: 127.0.0.1:2, on_unknown: deny, shadow: true}]", "envoy door e is in shadow mode"},
+		{"no certificate there", small + "envoy: [{name: e, listen: 127.0.0.1:2, on_unknown: deny, tls: {cert_file: /nonexistent/c, key_file: /nonexistent/k}}]", "/nonexistent/c is not there yet"},
+		{"a broken certificate", small + "envoy: [{name: e, listen: 127.0.0.1:2, on_unknown: deny, tls: {cert_file: " + broken + ", key_file: " + broken + "}}]", "envoy[0].tls will not do"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := Parse("x", []byte(tc.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all := strings.Join(c.Warnings(), "\n"); !strings.Contains(all, tc.want) {
+				t.Errorf("want a warning with %q, got:\n%s", tc.want, all)
+			}
+		})
+	}
+	for _, tenant := range []string{"{client: true}", "{header: X-Key}"} {
+		text := strings.Replace(base+fmt.Sprintf(door, ", tenant: "+tenant), "0.0.0.0:1,", "0.0.0.0:1, trusted_peers: [10.0.0.0/8],", 1)
+		c, err := Parse("x", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(c.Warnings(), "\n"); strings.Contains(all, "tenants") || strings.Contains(all, "trusted_peers") {
+			t.Errorf("tenant %s: %s", tenant, all)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"subak/enforce/tlsfiles"
 	"subak/internal/strict"
 )
 
@@ -105,16 +106,37 @@ func readSecret(file string) ([]byte, error) {
 	return data, err
 }
 
-// Warnings about secrets that this machine cannot show; for config check.
-func (c *Config) missingSecrets() []string {
+// missingFiles are warnings about files that a node needs to run and that this
+// machine does not have, or that would not do; for config check. They are no
+// faults, so that a configuration can be checked anywhere.
+func (c *Config) missingFiles() []string {
 	var out []string
-	for _, file := range []string{c.Gossip.KeyFile, c.Admin.TokenFile} {
-		if file == "" {
-			continue
+	there := func(files ...string) bool {
+		regular := true
+		for _, file := range files {
+			info, err := os.Stat(file)
+			if file != "" && err != nil {
+				out = append(out, fmt.Sprintf("%s is not there yet; a node needs it to run", file))
+			}
+			regular = regular && (file == "" || err == nil && info.Mode().IsRegular())
 		}
-		if _, err := os.Stat(file); err != nil {
-			out = append(out, fmt.Sprintf("%s is not there yet; a node needs it to run", file))
+		return regular
+	}
+	there(c.Gossip.KeyFile, c.Admin.TokenFile)
+	door := func(path string, t TLS) {
+		files := t.Files()
+		if files == nil || !there(t.CertFile, t.KeyFile, t.ClientCAFile) {
+			return
 		}
+		if _, err := tlsfiles.Open(*files); err != nil {
+			out = append(out, fmt.Sprintf("%s will not do for a node that runs: %s", path, strings.ReplaceAll(err.Error(), "\n", "; ")))
+		}
+	}
+	for i := range c.Listeners {
+		door(fmt.Sprintf("listeners[%d].tls", i), c.Listeners[i].TLS)
+	}
+	for i := range c.Envoy {
+		door(fmt.Sprintf("envoy[%d].tls", i), c.Envoy[i].TLS)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"net/netip"
 	"net/url"
@@ -13,7 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"subak/allocator"
+	"subak/enforce"
+	"subak/enforce/envoy"
 	"subak/enforce/gate"
+	"subak/enforce/tlsfiles"
 )
 
 func TestSpecsAreInCanonicalOrderAndExact(t *testing.T) {
@@ -112,7 +116,7 @@ func TestSecretsAreReadFromTheirFilesAndNeverRepeated(t *testing.T) {
 }
 
 func TestAListenerReachesItsGateWhole(t *testing.T) {
-	text := small + `
+	text := strings.Replace(small, "budgets: [", "budgets: [{name: out, limit: 5MB/s, classes: [{name: hi, reserve: 50%}, {name: lo, reserve: 50%}]}, ", 1) + `
 listeners:
   - name: l
     listen: 127.0.0.1:1
@@ -127,8 +131,18 @@ listeners:
     debug: true
     on_unknown: allow
     default: {budget: origin, class: lo}
+    tls: {cert_file: /c, key_file: /k, client_ca_file: /a, min_version: 1.3}
+    limits: {header_bytes: 1KiB, body_bytes: 2MB, in_flight: 3, connections: 4, header_timeout: 5s, body_stall: 0s, write_stall: 6s, idle_timeout: 8s}
+    retry: {attempts: 0}
+    tenant: {client: true}
+    egress: {budget: out, class: hi}
     rules:
-      - {match: {method: [GET], path: /a*, host: h, header: {X-A: "1"}, network: ["::/0"]}, budget: origin, class: hi, cost: 2}
+      - match: {method: [GET], path: /a*, host: h, header: {X-A: "1"}, network: ["::/0"]}
+        budget: origin
+        class: hi
+        cost: 2
+        tenant: {header: X-Key}
+        egress: {budget: out, class: lo}
 `
 	c, err := Parse("x", []byte(text))
 	if err != nil {
@@ -145,16 +159,90 @@ listeners:
 		TrustedPeers: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Headers: gate.HeadersDraft03,
 		RetryBy: gate.RetryByAddress, RetryJitter: 3 * time.Second, ResponseTimeout: 7 * time.Second, Debug: true,
 		OnUnknown: gate.UnknownAllow, Default: gate.Target{Budget: "origin", Class: "lo"},
+		TLS: &gate.TLS{CertFile: "/c", KeyFile: "/k", ClientCAFile: "/a", MinVersion: tls.VersionTLS13},
+		Limits: gate.Limits{
+			HeaderBytes: 1024, BodyBytes: 2_000_000, InFlight: 3, Connections: 4,
+			HeaderTimeout: 5 * time.Second, BodyStall: -1, WriteStall: 6 * time.Second, IdleTimeout: 8 * time.Second,
+		},
+		Retry: gate.Retry{Attempts: -1}, Tenant: gate.TenantSource{Client: true}, Egress: gate.Target{Budget: "out", Class: "hi"},
 		Rules: []gate.Rule{{
 			Match: gate.Match{
 				Methods: []string{"GET"}, Path: "/a*", Host: "h", Headers: map[string]string{"X-A": "1"},
 				Network: []netip.Prefix{netip.MustParsePrefix("::/0")},
 			},
 			Target: gate.Target{Budget: "origin", Class: "hi", Cost: 2},
+			Tenant: gate.TenantSource{Header: "X-Key"}, Egress: gate.Target{Budget: "out", Class: "lo"},
 		}},
 	}
 	if diff := cmp.Diff(want, got, compareAddresses()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAnEnvoyDoorReachesItsServicesWhole(t *testing.T) {
+	text := small + `
+envoy:
+  - name: e
+    listen: unix:/run/e.sock
+    tls: {cert_file: /c, key_file: /k}
+    shadow: true
+    on_unknown: deny
+    default: {budget: origin, class: lo}
+    client_key: remote_address
+    headers: x
+    retry_jitter: 2s
+    metadata: true
+    domains:
+      - {name: "any text", budget: origin, class: hi, rules: [{match: {a: "b*", c: ""}, class: lo, cost: 3, tenant: a}, {match: {d: e}}]}
+      - {name: other, rules: [{match: {a: b}, budget: origin, class: lo}]}
+`
+	c, err := Parse("x", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Envoy[0].Service()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := envoy.Config{
+		Name: "e", Shadow: true, OnUnknown: gate.UnknownDeny, Default: envoy.Target{Budget: "origin", Class: "lo"},
+		Client: "remote_address", Headers: gate.HeadersX, RetryJitter: 2 * time.Second, Metadata: true,
+		Domains: []envoy.Domain{
+			{Name: "any text", Budget: "origin", Class: "hi", Rules: []envoy.Rule{
+				{Match: map[string]string{"a": "b*", "c": ""}, Class: "lo", Cost: 3, Tenant: "a"},
+				{Match: map[string]string{"d": "e"}, Cost: 1},
+			}},
+			{Name: "other", Rules: []envoy.Rule{{Match: map[string]string{"a": "b"}, Budget: "origin", Class: "lo", Cost: 1}}},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(envoy.Target{})); diff != "" {
+		t.Error(diff)
+	}
+	if files := c.Envoy[0].TLS.Files(); *files != (tlsfiles.Config{CertFile: "/c", KeyFile: "/k", MinVersion: tls.VersionTLS12}) {
+		t.Errorf("TLS: %+v", files)
+	}
+	if e := c.Envoy[0]; !e.RLS || e.Quota.Enabled || e.Quota.TTL != 2*time.Second {
+		t.Errorf("defaults: %+v", e)
+	}
+}
+
+func TestTenantsReachTheLimiterWhole(t *testing.T) {
+	text := strings.Replace(small, "{name: hi, reserve: 33.3333%}", "{name: hi, reserve: 33.3333%, tenants: {each: 12.5%, burst: 3s}}, {name: mid, reserve: 0%}", 1)
+	text = strings.Replace(text, "{name: lo, reserve: 66.6667%}", "{name: lo, reserve: 66.6667%, tenants: {each: 50/min, keys: 7}}", 1)
+	c, err := Parse("x", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []enforce.TenantConfig{{Share: 125_000, Burst: 3 * time.Second, Keys: 100_000}, {}, {Rate: 833_333, Keys: 7}}
+	if diff := cmp.Diff(want, c.Budgets[0].TenantConfigs()); diff != "" {
+		t.Error(diff)
+	}
+	cfg := enforce.LimiterConfig{Classes: 3, Tenants: want}
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	if c, err := Parse("x", []byte(small)); err != nil || c.Budgets[0].TenantConfigs() != nil {
+		t.Errorf("%v: want no tenants by default", err)
 	}
 }
 
@@ -164,6 +252,7 @@ func TestEveryChoiceHasItsOwnMeaning(t *testing.T) {
 	distinct(t, Headers("").Choices(), func(s string) any { return Headers(s).mode() })
 	distinct(t, OnUnknown("").Choices(), func(s string) any { return OnUnknown(s).choice() })
 	distinct(t, RetryBy("").Choices(), func(s string) any { return RetryBy(s).choice() })
+	distinct(t, TLSVersion("").Choices(), func(s string) any { return TLSVersion(s).number() })
 	distinct(t, Mode("").Choices(), func(s string) any { return Mode(s).rule() })
 	distinct(t, Headroom("").Choices(), func(s string) any { return Headroom(s).rule() })
 	distinct(t, Rule("").Choices(), func(s string) any { return Rule(s).rule() })

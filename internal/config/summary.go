@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"subak/allocator"
 )
@@ -64,6 +65,9 @@ func (c *Config) Summary() *Summary {
 	for i := range c.Listeners {
 		s.Listeners = append(s.Listeners, c.Listeners[i].summary())
 	}
+	for i := range c.Envoy {
+		s.Listeners = append(s.Listeners, c.Envoy[i].summary())
+	}
 	return s
 }
 
@@ -103,9 +107,36 @@ func (l *Listener) summary() ListenerSummary {
 		}
 		s.Serves += fmt.Sprintf("checks at %s refused with %d", l.Check.Path, l.Check.RefusalStatus)
 	}
-	s.Unknown = string(l.OnUnknown)
-	if l.OnUnknown == ToDefault {
-		s.Unknown = fmt.Sprintf("class %s of budget %s", l.Default.Class, l.Default.Budget)
+	if l.TLS.CertFile != "" {
+		s.Serves = "TLS, " + s.Serves
 	}
+	s.Unknown = l.OnUnknown.words(l.Default)
+	return s
+}
+
+// words says where requests go that no rule matches.
+func (u OnUnknown) words(t Target) string {
+	if u == ToDefault {
+		return fmt.Sprintf("class %s of budget %s", t.Class, t.Budget)
+	}
+	return string(u)
+}
+
+func (e *Envoy) summary() ListenerSummary {
+	s := ListenerSummary{Name: e.Name, Listen: e.Listen.String(), Unknown: e.OnUnknown.words(e.Default)}
+	for _, d := range e.Domains {
+		s.Rules += len(d.Rules)
+	}
+	var serves []string
+	if e.TLS.CertFile != "" {
+		serves = append(serves, "TLS")
+	}
+	if e.RLS {
+		serves = append(serves, "Envoy's rate limit service")
+	}
+	if e.Quota.Enabled {
+		serves = append(serves, "its quota service")
+	}
+	s.Serves = strings.Join(serves, ", ")
 	return s
 }

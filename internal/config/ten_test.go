@@ -19,7 +19,7 @@ import (
 //
 // must give exactly that fault, and no other line may give one.
 func TestEveryMistakeIsReportedOnceWithLineFieldAndMend(t *testing.T) {
-	for _, name := range []string{"ten.yaml", "cluster.yaml", "budgets.yaml", "listeners.yaml", "kinds.yaml"} {
+	for _, name := range []string{"ten.yaml", "cluster.yaml", "budgets.yaml", "listeners.yaml", "doors.yaml", "envoy.yaml", "kinds.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/" + name
 			data, err := os.ReadFile(file)

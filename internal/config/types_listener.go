@@ -93,17 +93,17 @@ func (TLSVersion) Choices() []string { return []string{"1.2", "1.3"} }
 // Limits protect a listener. For all of them 0 means no limit, where it is
 // allowed.
 type Limits struct {
-	// HeaderBytes is the largest head of a request, request line and fields. 1KB
-	// to 16MB. Default 64KB. Raising it lets each connection hold that much.
-	HeaderBytes Size `yaml:"header_bytes" default:"64KB"`
+	// HeaderBytes is the largest head of a request, request line and fields. 1KiB
+	// to 16MiB. Default 64KiB. Raising it lets each connection hold that much.
+	HeaderBytes Size `yaml:"header_bytes" default:"64KiB"`
 	// BodyBytes is the largest body of a request; larger ones get a 413. Default
 	// 0B: any, as it is passed on while it comes.
 	BodyBytes Size `yaml:"body_bytes" default:"0B"`
 	// InFlight is how many requests are with backends at once; more get a 503.
 	// Default 0: any number.
 	InFlight int `yaml:"in_flight" default:"0"`
-	// Connections is how many client connections are open at once; more wait to
-	// be accepted. Default 0: as many as the system gives.
+	// Connections is how many client connections are open at once; more are
+	// closed as soon as they are accepted. Default 0: as many as the system gives.
 	Connections int `yaml:"connections" default:"0"`
 	// HeaderTimeout is how long a client may take to send a request's head. 100ms
 	// to 1h. Default 10s. Raising it lets slow clients hold connections.
@@ -127,8 +127,7 @@ type Retry struct {
 	Attempts int `yaml:"attempts" default:"1"`
 }
 
-// TenantSource says who the tenant of a request is. At most one part is given;
-// none means that there is none, for a rule that shall not follow its listener.
+// TenantSource says who the tenant of a request is, by exactly one of its parts.
 type TenantSource struct {
 	// Header is the name of a field whose value names the tenant, such as
 	// X-Api-Key. Requests without it are one tenant together, as are those whose

@@ -306,14 +306,18 @@ func ParseSize(s string) (Size, error) {
 
 // String writes the size so that [ParseSize] reads the same value back.
 func (s Size) String() string {
-	n, unit := int64(s), ""
-	for _, p := range []string{"k", "M", "G", "T"} {
-		if n == 0 || n%1000 != 0 {
+	scale, prefixes := int64(1000), []string{"k", "M", "G", "T"}
+	if s%1024 == 0 {
+		scale, prefixes = 1024, []string{"Ki", "Mi", "Gi", "Ti"}
+	}
+	n, prefix := int64(s), ""
+	for _, p := range prefixes {
+		if n == 0 || n%scale != 0 {
 			break
 		}
-		n, unit = n/1000, p
+		n, prefix = n/scale, p
 	}
-	return fmt.Sprintf("%d%sB", n, unit)
+	return fmt.Sprintf("%d%sB", n, prefix)
 }
 
 // MarshalText is String.

@@ -138,3 +138,22 @@ func TestPercentagesRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+func TestSizesReadBackAsTheyAreWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := Size(rapid.Int64Range(0, maxSize).Draw(t, "size"))
+		if got, err := ParseSize(want.String()); err != nil || got != want {
+			t.Fatalf("%v reads back as %v (%v)", want, got, err)
+		}
+	})
+	for text, want := range map[string]Size{"0B": 0, "1.5kB": 1500, "64 KiB": 65536, "1024TiB": maxSize, "10MB": 10_000_000} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("%s: %d (%v), want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "5", "5b", "-1B", "5 MB/s", "0.0001kB", "1e3B", "1025TiB", "5XB", "B"} {
+		if got, err := ParseSize(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}

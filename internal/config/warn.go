@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -38,8 +39,8 @@ func (k *checker) warn() {
 	if len(c.Nodes) > manyNodes {
 		say("%d nodes: each sends its row to all others each tick; above about 300 this is too much", len(c.Nodes))
 	}
-	if len(c.Listeners) == 0 {
-		say("there are no listeners: this node decides nothing and lends all it has")
+	if len(c.Listeners)+len(c.Envoy) == 0 {
+		say("there are no listeners and no doors for Envoy: this node decides nothing and lends all it has")
 	}
 	for i := range c.Budgets {
 		c.warnBudget(&c.Budgets[i], say)
@@ -49,9 +50,57 @@ func (k *checker) warn() {
 			say("budget %s: its caps leave %g%s unused whatever the demand", b.Name, b.Unused, b.Unit)
 		}
 	}
-	c.warnings = append(c.warnings, c.missingSecrets()...)
+	c.warnings = append(c.warnings, c.missingFiles()...)
 	for i := range c.Listeners {
 		c.warnListener(&c.Listeners[i], say)
+	}
+	for i := range c.Envoy {
+		c.warnEnvoy(&c.Envoy[i], say)
+	}
+	c.warnTenants(say)
+}
+
+func (c *Config) warnEnvoy(e *Envoy, say func(string, ...any)) {
+	if e.OnUnknown == Allow {
+		say("envoy door %s lets descriptors that no rule matches pass without limit (on_unknown: allow)", e.Name)
+	}
+	if e.Shadow {
+		say("envoy door %s is in shadow mode: nothing is refused there", e.Name)
+	}
+	if !e.Listen.Loopback() && e.TLS.ClientCAFile == "" {
+		say("envoy door %s: whoever reaches %v can spend its budgets: add tls.client_ca_file, or listen on loopback or unix:", e.Name, e.Listen)
+	}
+}
+
+// warnTenants finds tenants that no door tells apart, which are bounded by nothing.
+func (c *Config) warnTenants(say func(string, ...any)) {
+	told := map[Target]bool{}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.Tenant != nil {
+			told[l.Default] = true
+		}
+		for _, r := range l.Rules {
+			if t := cmp.Or(r.Tenant, l.Tenant); t != nil {
+				told[Target{r.Budget, r.Class}] = true
+			}
+		}
+	}
+	for i := range c.Envoy {
+		for _, d := range c.Envoy[i].Domains {
+			for _, r := range d.Rules {
+				if r.Tenant != "" {
+					told[Target{cmp.Or(r.Budget, d.Budget), cmp.Or(r.Class, d.Class)}] = true
+				}
+			}
+		}
+	}
+	for _, b := range c.Budgets {
+		for _, class := range b.Classes {
+			if class.Tenants != nil && !told[Target{b.Name, class.Name}] {
+				say("budget %s, class %s bounds its tenants, but no door of this node says whose a request is: add tenant to a listener, to a rule or to a rule of an Envoy door", b.Name, class.Name)
+			}
+		}
 	}
 }
 
@@ -70,12 +119,31 @@ func (c *Config) warnListener(l *Listener, say func(string, ...any)) {
 			}
 		}
 	}
+	for _, t := range l.tenantSources() {
+		if t.Header != "" && open {
+			say("listener %s lets any client choose whose its requests are by the header %s: add trusted_peers, unless each value is checked elsewhere", l.Name, t.Header)
+			break
+		}
+	}
 	if l.Check.Enabled && l.TrustedHops == 0 && slices.ContainsFunc(l.Rules, func(r ClassRule) bool { return describes(r.Match) }) {
 		say("listener %s: with trusted_hops 0 rules see the check request itself, not the method, path, host and address that a proxy asks about: set trusted_hops", l.Name)
 	}
 	if l.TrustedHops > 0 && open {
 		say("listener %s believes forwarding headers of any peer: whoever reaches %v directly can forge its address; add trusted_peers", l.Name, l.Listen)
 	}
+}
+
+// tenantSources lists what the listener and its rules tell tenants by.
+func (l *Listener) tenantSources() (all []*TenantSource) {
+	if l.Tenant != nil {
+		all = append(all, l.Tenant)
+	}
+	for i := range l.Rules {
+		if t := l.Rules[i].Tenant; t != nil {
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // describes says whether a match is about what a proxy in front describes to
