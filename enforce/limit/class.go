@@ -30,14 +30,10 @@ func (c *Class) Budget() string { return c.budget }
 // Name returns the name of the class.
 func (c *Class) Name() string { return c.name }
 
-// Err returns nil while the class is in force, else [ErrUnknown]: the
-// configuration was changed and does not have it any more.
-func (c *Class) Err() error {
-	if c.bound.Load().gone {
-		return ErrUnknown
-	}
-	return nil
-}
+// Err returns nil while the class is in force, [ErrUnknown] while the
+// configuration, which was changed, does not have it, and [ErrClosed] for good
+// when the node has ended.
+func (c *Class) Err() error { return c.bound.Load().gone }
 
 // Quota says what the class may spend on this node now.
 func (c *Class) Quota() enforce.Quota {
@@ -71,9 +67,9 @@ func (c *Class) Wait(ctx context.Context) error { return c.WaitN(ctx, 1) }
 // limiter by other ways, as listeners do, may come in between.
 //
 // It fails at once with [ErrDeadline] if by the share in force the context's
-// deadline comes too early, with [ErrCrowded] if too many wait, and with [ErrCost]
-// or [ErrUnknown] if waiting would not help. A caller that waits counts as demand,
-// once.
+// deadline comes too early, with [ErrCrowded] if too many wait, and with [ErrCost],
+// [ErrUnknown] or [ErrClosed] if waiting would not help. A caller that waits counts
+// as demand, once.
 func (c *Class) WaitN(ctx context.Context, n int64) error { return c.line.wait(ctx, c, n) }
 
 // Reserve takes the tokens of work of cost n if they are there, for work that may

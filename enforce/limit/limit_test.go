@@ -437,6 +437,38 @@ func TestAClassThatIsGoneRefusesUntilItIsBack(t *testing.T) {
 	})
 }
 
+func TestAClosedSetRefusesForGoodAndLetsNobodyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o, s := steady(1, time.Second)
+		time.Sleep(time.Minute)
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() { ended <- c.For("somebody").WaitN(t.Context(), 1) }()
+		}
+		go func() { _ = c.Wait(t.Context()) }()
+		synctest.Wait()
+		s.Close()
+		s.Renew(o)
+		if c.Allow() || !errors.Is(c.Err(), ErrClosed) {
+			t.Errorf("a closed node admits, or says %v", c.Err())
+		}
+		served := 0
+		for range 2 {
+			if err := <-ended; err == nil {
+				served++
+			} else if !errors.Is(err, ErrClosed) {
+				t.Errorf("a waiter got %v, want ErrClosed", err)
+			}
+		}
+		if served > 1 {
+			t.Errorf("%d were served by one token", served)
+		}
+		if _, err := s.Class("b", "c"); !errors.Is(err, ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+	})
+}
+
 type none struct{}
 
 func (none) Limiter(string, string) (*enforce.Limiter, int, bool) { return nil, 0, false }

@@ -9,8 +9,13 @@ import (
 	"subak/enforce"
 )
 
-// ErrUnknown says that no such class is in force.
-var ErrUnknown = errors.New("limit: no such budget or class")
+// Why a handle refuses whatever comes.
+var (
+	// ErrUnknown says that no such class is in force.
+	ErrUnknown = errors.New("limit: no such budget or class")
+	// ErrClosed says that the node has ended.
+	ErrClosed = errors.New("limit: the node is closed")
+)
 
 // Config is what a [Set] is made of.
 type Config struct {
@@ -36,8 +41,8 @@ type Set struct {
 	cfg Config
 
 	mu      sync.Mutex
-	limits  enforce.Limits // guarded by mu
-	classes map[[2]string]*Class
+	limits  enforce.Limits       // guarded by mu; nil when closed
+	classes map[[2]string]*Class // guarded by mu
 }
 
 // NewSet returns a set over the limiters in force.
@@ -59,18 +64,15 @@ func (s *Set) Class(budget, class string) (*Class, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := [2]string{budget, class}
-	if c := s.classes[key]; c != nil {
-		if c.bound.Load().gone {
-			return nil, fmt.Errorf("%w: %s/%s", ErrUnknown, budget, class)
-		}
-		return c, nil
-	}
 	b := s.find(key)
-	if b.gone {
-		return nil, fmt.Errorf("%w: %s/%s", ErrUnknown, budget, class)
+	if b.gone != nil {
+		return nil, fmt.Errorf("%w: %s/%s", b.gone, budget, class)
 	}
-	c := newClass(s, budget, class, b)
-	s.classes[key] = c
+	c := s.classes[key]
+	if c == nil {
+		c = newClass(s, budget, class, b)
+		s.classes[key] = c
+	}
 	return c, nil
 }
 
@@ -80,7 +82,24 @@ func (s *Set) Class(budget, class string) (*Class, error) {
 func (s *Set) Renew(limits enforce.Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.limits == nil {
+		return
+	}
 	s.limits = limits
+	s.rebind()
+}
+
+// Close makes every handle refuse, for good: another process may take the node's
+// place, and its share with it. Who waits gets [ErrClosed].
+func (s *Set) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = nil
+	s.rebind()
+}
+
+// rebind points every handle at what is in force; s.mu is held.
+func (s *Set) rebind() {
 	for key, c := range s.classes {
 		b := s.find(key)
 		if old := c.bound.Load(); old.limiter != b.limiter || old.class != b.class || old.gone != b.gone {
@@ -91,17 +110,20 @@ func (s *Set) Renew(limits enforce.Limits) {
 
 // find looks a class up among the limiters in force; s.mu is held.
 func (s *Set) find(key [2]string) *bound {
+	if s.limits == nil {
+		return &bound{limiter: closed(), gone: ErrClosed}
+	}
 	if l, k, ok := s.limits.Limiter(key[0], key[1]); ok && l != nil {
 		return &bound{limiter: l, class: k}
 	}
-	return &bound{limiter: closed(), gone: true}
+	return &bound{limiter: closed(), gone: ErrUnknown}
 }
 
 // bound is what a handle asks now. It is immutable.
 type bound struct {
 	limiter *enforce.Limiter
 	class   int
-	gone    bool // no such class is in force; limiter refuses
+	gone    error // why there is no such class; limiter then refuses
 }
 
 // closed is a limiter that refuses everything: one without a schedule.

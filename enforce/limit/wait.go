@@ -68,8 +68,8 @@ func (b *bound) fault(v enforce.Verdict) error {
 	switch {
 	case v.OK:
 		return nil
-	case b.gone:
-		return ErrUnknown
+	case b.gone != nil:
+		return b.gone
 	case v.Reason == enforce.CostOverBurst, v.Reason == enforce.BadCost:
 		return ErrCost
 	}
