@@ -62,9 +62,7 @@ func (b *Boot) renew() int64 {
 		if !old.counts {
 			return b.full()
 		}
-		before := b.ticksInOrder()
-		t := b.full()
-		after := b.ticksInOrder()
+		before, t, after := b.beside(old.rate)
 		n := old.follow(before, after, t)
 		if b.anchor.CompareAndSwap(old, n) {
 			// Where nobody counts yet, who does from now on begins above t.
@@ -78,28 +76,41 @@ func (b *Boot) renew() int64 {
 	}
 }
 
+// beside makes a full reading between two values of the counter, and again where
+// it was preempted in between.
+func (b *Boot) beside(rate uint64) (before uint64, t int64, after uint64) {
+	for range measureTries {
+		before = b.ticksInOrder()
+		t = b.full()
+		after = b.ticksInOrder()
+		if took(before, after, rate) <= sharp {
+			break
+		}
+	}
+	return before, t, after
+}
+
 // follow returns the anchor after a, given a full reading t that was made between
 // two values of the counter; a itself where nothing is to be changed.
 //
-// It sets the reading beside the later value, so that none runs ahead; what is
-// lost by it is at most sharp. A reading that took longer is of no use for
-// measuring, and is set beside where the counting has got to.
+// It sets the reading beside the later value, so that none runs ahead. What is
+// lost by that is how long the reading took.
 func (a *anchor) follow(before, after uint64, t int64) *anchor {
 	if a.span == 0 {
 		return a.calibrate(before, after, t)
 	}
 	n := *a
-	counted := a.at(after - a.ticks)
-	n.ticks, n.boot, n.mult = after, t, slower(a.rate, slowBits)
-	off := t - counted
-	if elapsed := t - a.boot; off > astray+elapsed>>agreeBits || -off > astray+elapsed>>agreeBits {
-		// Not the counter that was measured. No reading goes back for it.
-		return &anchor{boot: counted, counts: true}
+	floor := a.at(a.span) // no reading was above
+	passed, late := after-a.ticks, took(before, after, a.rate)
+	off := t - a.at(passed)
+	if most := astray + (t-a.boot)>>agreeBits; passed > 1<<63 || off > most || -off > most+late {
+		return &anchor{boot: floor, counts: true} // not the counter that was measured
 	}
-	if off < 0 {
-		n.boot, n.mult = counted, slower(a.rate, slewBits)
+	n.ticks, n.boot, n.mult = after, max(t, floor), slower(a.rate, slowBits)
+	if floor-t > late {
+		n.mult = slower(a.rate, slewBits)
 	}
-	if took(before, after, a.rate) <= sharp && t-a.fromBoot >= calibrateEvery {
+	if late <= sharp && t-a.fromBoot >= calibrateEvery {
 		if r, ok := rate(after-a.from, t-a.fromBoot); ok && agree(r, a.rate) {
 			n.rate = r
 		}
@@ -118,12 +129,11 @@ func (a *anchor) calibrate(before, after uint64, t int64) *anchor {
 		return n
 	}
 	r, ok := rate(after-a.from, t-a.fromBoot)
-	if !ok || took(before, after, r) > sharp {
-		n.rate = 0
-		return n
-	}
 	n.rate = r
-	if !agree(r, a.rate) {
+	if ok && took(before, after, r) > sharp {
+		return a // the next one will do
+	}
+	if !ok || !agree(r, a.rate) {
 		return n
 	}
 	n.ticks, n.mult = after, slower(r, slowBits)
