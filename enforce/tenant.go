@@ -218,6 +218,39 @@ func (l *Limiter) RetryAfterRequest(now int64, r Request) time.Duration {
 	return max(wait, time.Duration(min(ns, int64(time.Hour))))
 }
 
+// QuotaRequest is Quota as r's tenant sees it: its own bucket, and what the class
+// and the budget leave of it.
+func (l *Limiter) QuotaRequest(now int64, r Request) Quota {
+	q := l.Quota(now, r.Class)
+	t := l.tenantsOf(&r)
+	if t == nil {
+		return q
+	}
+	s := l.advance(now)
+	c, _ := t.terms(s, r.Class, now, r.Cost)
+	have := t.table.Level(r.Tenant, c)
+	q.Cap = int64(c.Cap / t.per)
+	q.Tokens = max(0, min(q.Tokens, have/int64(t.per)))
+	if t.share {
+		hi, lo := bits.Mul64(uint64(q.Rate), uint64(t.cfg.Share))
+		rate, _ := bits.Div64(hi, lo, 1e6)
+		q.Rate = allocator.Rate(rate)
+		q.Full = t.full(s.lines[1+r.Class].mult, int64(c.Cap)-have)
+	} else {
+		q.Rate = t.own.rate
+		q.Full = t.full(t.own.mult, int64(c.Cap)-have)
+	}
+	return q
+}
+
+// full returns how long credit takes to grow by some, NoToken if it never does.
+func (t *tenants) full(mult uint64, credit int64) time.Duration {
+	if mult == 0 {
+		return NoToken
+	}
+	return time.Duration(timeFor(credit, mult))
+}
+
 // gain returns the nanoseconds after now in which bucket b is granted some
 // micro-units, and false when it never is.
 func (s *segment) gain(b int, now, micro int64) (int64, bool) {

@@ -41,6 +41,7 @@ type charge struct {
 	to     *target
 	cost   int64
 	egress *pacer // nil without
+	tenant TenantSource
 }
 
 func compile(m Match, c charge) rule {

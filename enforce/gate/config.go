@@ -183,6 +183,9 @@ type Deps struct {
 	// Now is the lease clock's reading, the same one the limiters' schedules
 	// are given in.
 	Now func() int64
+	// Hash names a tenant by its value, with a secret seed and the same one at
+	// every door of the node. nil means one of the gate's own.
+	Hash func(string) uint64
 	// Rand returns random bits for jitter; nil means none. Called concurrently.
 	Rand func() uint64
 	// Transport carries requests to backends; nil means a tuned one per backend.
@@ -230,7 +233,13 @@ func (c Config) Validate() error {
 			bad("tls", "%v", err)
 		}
 	}
+	if t := c.Tenant; t.Header != "" && t.Client {
+		bad("tenant", "header and client at once")
+	}
 	for i, r := range c.Rules {
+		if r.Tenant.Header != "" && r.Tenant.Client {
+			bad(fmt.Sprintf("rules[%d].tenant", i), "header and client at once")
+		}
 		if r.Target.Cost < 0 || r.Target.Cost > enforce.MaxCost {
 			bad(fmt.Sprintf("rules[%d].cost", i), "%d: want 1..%d", r.Target.Cost, int64(enforce.MaxCost))
 		}

@@ -91,9 +91,12 @@ func compileGate(cfg Config, deps Deps, t *tally) (*Gate, error) {
 		cfg.Check.RefusalStatus = http.StatusTooManyRequests
 	}
 	g := &Gate{cfg: cfg, limits: cfg.Limits.filled(), retries: cfg.Retry.more(), deps: deps, seed: maphash.MakeSeed(), tally: t}
+	if g.deps.Hash == nil {
+		g.deps.Hash = hashOf(g.seed)
+	}
 	errs := []error{cfg.Validate()}
 	for i, r := range cfg.Rules {
-		c, err := g.charge(r.Target, r.Egress)
+		c, err := g.charge(r.Target, r.Egress, r.Tenant)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
 			continue
@@ -106,7 +109,7 @@ func compileGate(cfg Config, deps Deps, t *tally) (*Gate, error) {
 	}
 	g.judged = append(g.judged, http.CanonicalHeaderKey(cfg.Tenant.Header))
 	if cfg.OnUnknown == UnknownDefault {
-		c, err := g.charge(cfg.Default, Target{})
+		c, err := g.charge(cfg.Default, Target{}, TenantSource{})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("default: %w", err))
 		}
@@ -122,13 +125,16 @@ func compileGate(cfg Config, deps Deps, t *tally) (*Gate, error) {
 }
 
 // charge makes what a rule charges: a target, and a pacer of the rule's egress or
-// the listener's. Where a budget is missing, it is all missing.
-func (g *Gate) charge(t, egress Target) (charge, error) {
+// the listener's, and whose it is. Where a budget is missing, it is all missing.
+func (g *Gate) charge(t, egress Target, tenant TenantSource) (charge, error) {
 	to, err := g.target(t)
 	if to == nil {
 		return charge{}, err
 	}
-	c := charge{to: to, cost: max(t.Cost, 1)}
+	if tenant == (TenantSource{}) {
+		tenant = g.cfg.Tenant
+	}
+	c := charge{to: to, cost: max(t.Cost, 1), tenant: tenant.canonical()}
 	if egress.Budget == "" {
 		egress = g.cfg.Egress
 	}
@@ -168,6 +174,7 @@ func (g *Gate) target(t Target) (*target, error) {
 // unknown and allowed, or unknown and denied.
 type decision struct {
 	charge
+	request enforce.Request
 	verdict enforce.Verdict
 	now     int64
 	fault   string // why the request was not judged at all
@@ -187,9 +194,10 @@ func (g *Gate) decide(f *facts) decision {
 		return decision{verdict: enforce.Verdict{OK: g.cfg.OnUnknown == UnknownAllow, From: -1}}
 	}
 	now := g.deps.Now()
-	v := c.to.limiter.DecideClient(now, c.to.index, c.cost, g.retryKey(f))
+	r := enforce.Request{Class: c.to.index, Cost: c.cost, Tenant: g.tenantKey(f, c.tenant), Client: g.retryKey(f)}
+	v := c.to.limiter.DecideRequest(now, r)
 	c.to.counts[v.Reason].Add(1)
-	return decision{charge: c, verdict: v, now: now}
+	return decision{charge: c, request: r, verdict: v, now: now}
 }
 
 // ServeHTTP judges and then forwards or refuses one request.

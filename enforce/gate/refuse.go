@@ -80,7 +80,7 @@ func (g *Gate) refuse(w http.ResponseWriter, d decision) {
 
 // refusalFields writes what a refused client is told besides the body.
 func (g *Gate) refusalFields(h http.Header, d decision) {
-	secs := wholeSeconds(d.to.limiter.RetryAfter(d.now, d.to.index, d.cost))
+	secs := wholeSeconds(d.to.limiter.RetryAfterRequest(d.now, d.request))
 	after := secs
 	if j := uint64(g.cfg.RetryJitter / time.Second); j > 0 && g.deps.Rand != nil {
 		after += int64(g.deps.Rand() % (j + 1))
@@ -96,7 +96,7 @@ func (g *Gate) quota(h http.Header, d decision, reset int64) {
 	if g.cfg.Headers == HeadersOff || d.to == nil {
 		return
 	}
-	q := d.to.limiter.Quota(d.now, d.to.index)
+	q := d.to.limiter.QuotaRequest(d.now, d.request)
 	left := q.Tokens
 	if reset < 0 {
 		reset = wholeSeconds(q.Full)
