@@ -178,3 +178,19 @@ func BenchmarkProxy(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkGateOnly and BenchmarkTunedOnly are for profiles.
+func BenchmarkGateOnly(b *testing.B) {
+	w := newWorld(b, 10, 1e9)
+	u := serve(b, w.gate(gate.Config{Backends: to(bare(b))}))
+	for b.Loop() {
+		load(b, u, 16, 20000)
+	}
+}
+
+func BenchmarkTunedOnly(b *testing.B) {
+	u := plainServer(b, tuned(bare(b)))
+	for b.Loop() {
+		load(b, u, 16, 20000)
+	}
+}

@@ -43,11 +43,21 @@ func (x *exchange) tunnel(b *backend, res *http.Response) {
 		_, _ = io.Copy(back, buffered) // what came before the switch, then the rest
 		done <- struct{}{}
 	}()
+	bye := &farewell{to: client}
 	go func() {
-		_ = x.downstream(ctx, client, back)
+		_ = x.downstream(ctx, bye, back)
 		done <- struct{}{}
 	}()
-	<-done // either end ends both
+	var draining chan struct{}
+	if s, ok := x.in.Context().Value(serverKey{}).(*Server); ok {
+		draining = s.draining
+	}
+	select {
+	case <-draining:
+		bye.say()
+		<-done
+	case <-done: // either end ends both
+	}
 	cancel()
 	client.Close()
 	back.Close()
