@@ -13,8 +13,8 @@ type contended struct {
 }
 
 // Contended returns cycles of a contention scenario as a trace.
-func Contended(name string, t topology.Topology, limit int64, seed uint64, cycles int) (Trace, error) {
-	trace, err := contention.New(name, t, limit, seed)
+func Contended(s *contention.Scenario, t topology.Topology, limit int64, seed uint64, cycles int) (Trace, error) {
+	trace, err := s.Trace(t, limit, seed)
 	if err != nil {
 		return nil, err
 	}

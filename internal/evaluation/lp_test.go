@@ -21,7 +21,7 @@ func sumFloat(v []float64) (sum float64) {
 func eachSample(t *testing.T, f func(scenario string, budget allocator.Rate, demand []allocator.Rate)) {
 	t.Helper()
 	for _, scenario := range contention.Names() {
-		trace, err := Contended(scenario, cities(t), 100_000, 1, 600)
+		trace, err := Contended(eight(t, scenario), cities(t), 100_000, 1, 600)
 		if err != nil {
 			t.Fatal(err)
 		}

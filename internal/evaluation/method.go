@@ -62,6 +62,9 @@ func bases(a *allocator.Allocator) []allocator.Rate {
 	return all
 }
 
+// Configured is the name of the method that takes the budget as its file says.
+const Configured = "configured"
+
 // Methods are all ways to share, in the order of the tables.
 func Methods() []Method {
 	return []Method{
@@ -109,7 +112,7 @@ func Methods() []Method {
 		{Name: "oracle", Title: "strict priority", Words: "the first class first, without any reservation: nothing serves it better", make: func(s *allocator.Spec) (Sharer, error) {
 			return ranked{s.Budget, len(s.Weights), false}, nil
 		}},
-		{Name: "configured", Title: "as configured", Words: "the budget as its file says"},
+		{Name: Configured, Title: "as configured", Words: "the budget as its file says"},
 	}
 }
 

@@ -19,6 +19,16 @@ func cities(t testing.TB) topology.Topology {
 	return top
 }
 
+// eight is one of the eight scenarios.
+func eight(t testing.TB, name string) *contention.Scenario {
+	t.Helper()
+	s, err := contention.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
 // played is one method on one scenario.
 func played(t testing.TB, method, scenario string, lag int) Result {
 	t.Helper()
@@ -26,7 +36,7 @@ func played(t testing.TB, method, scenario string, lag int) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := Contended(scenario, cities(t), 100_000, 1, 600)
+	trace, err := Contended(eight(t, scenario), cities(t), 100_000, 1, 600)
 	if err != nil {
 		t.Fatal(err)
 	}

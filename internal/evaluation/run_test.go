@@ -16,7 +16,7 @@ func cases(t testing.TB, cycles int) (all []Case) {
 	top := cities(t)
 	for _, name := range contention.Names() {
 		all = append(all, Case{Name: name, Title: contention.Title(name), Spec: ContendedSpec(top, 100_000), Open: func(seed uint64) (Trace, error) {
-			return Contended(name, top, 100_000, seed, cycles)
+			return Contended(eight(t, name), top, 100_000, seed, cycles)
 		}})
 	}
 	return all
