@@ -15,7 +15,10 @@ func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, v int64, labels ..
 }
 
 // gateDescs are the series of one listener.
-type gateDescs struct{ decisions, unknown, failures, gone, forged, malformed *prometheus.Desc }
+type gateDescs struct {
+	decisions, unknown, failures, gone, forged, malformed *prometheus.Desc
+	inFlight, shed, retried, badBodies, cut, paced        *prometheus.Desc
+}
 
 func newGateDescs() gateDescs {
 	return gateDescs{
@@ -27,6 +30,19 @@ func newGateDescs() gateDescs {
 		gone:      desc("gate_client_gone_total", "Clients that left before the backend answered.", "listener"),
 		forged:    desc("gate_check_forged_total", "Check requests refused because they describe the request twice.", "listener"),
 		malformed: desc("gate_malformed_total", "Requests refused because their target has no one meaning.", "listener"),
+		inFlight:  desc("gate_requests_in_flight", "Requests being served, WebSockets included.", "listener"),
+		shed:      desc("gate_shed_total", "Requests refused with 503 because too many were in flight.", "listener"),
+		retried:   desc("gate_retries_total", "Requests sent on to another backend because one could not be reached.", "listener"),
+		badBodies: desc("gate_bad_bodies_total", "Request bodies that were too large, too slow or malformed.", "listener"),
+		cut:       desc("gate_responses_cut_total", "Responses that ended too early, by who ended them.", "listener", "by"),
+		paced:     desc("gate_egress_waits_total", "Pieces of responses that had to wait for egress.", "listener"),
+	}
+}
+
+func (d *gateDescs) all() []*prometheus.Desc {
+	return []*prometheus.Desc{
+		d.decisions, d.unknown, d.failures, d.gone, d.forged, d.malformed,
+		d.inFlight, d.shed, d.retried, d.badBodies, d.cut, d.paced,
 	}
 }
 
@@ -43,38 +59,47 @@ func NewCollector(gates func() []*Gate) prometheus.Collector {
 
 // Describe implements prometheus.Collector.
 func (c *gateCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- c.descs.decisions
-	ch <- c.descs.unknown
-	ch <- c.descs.failures
-	ch <- c.descs.gone
-	ch <- c.descs.forged
-	ch <- c.descs.malformed
+	for _, d := range c.descs.all() {
+		ch <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *gateCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, g := range c.gates() {
-		name := g.cfg.Name
-		for _, t := range g.targets {
-			for r := range enforce.Reason(enforce.Reasons) {
-				counter(ch, c.descs.decisions, t.counts[r].Load(), name, t.budget, t.class, r.String())
-			}
+		c.collect(ch, g)
+	}
+}
+
+func (c *gateCollector) collect(ch chan<- prometheus.Metric, g *Gate) {
+	name, t := g.cfg.Name, g.tally
+	for _, to := range g.targets {
+		for r := range enforce.Reason(enforce.Reasons) {
+			counter(ch, c.descs.decisions, to.counts[r].Load(), name, to.budget, to.class, r.String())
 		}
-		counter(ch, c.descs.unknown, g.tally.unknown.Load(), name)
-		counter(ch, c.descs.gone, g.tally.gone.Load(), name)
-		counter(ch, c.descs.forged, g.tally.forged.Load(), name)
-		counter(ch, c.descs.malformed, g.tally.malformed.Load(), name)
-		if g.pool == nil {
-			continue
-		}
-		// Backends of one host share a label, and a series must not come twice.
-		failures := map[string]int64{}
-		for _, b := range g.pool.backends {
-			failures[b.name] = b.failures.Load()
-		}
-		for host, n := range failures {
-			counter(ch, c.descs.failures, n, name, host)
-		}
+	}
+	counter(ch, c.descs.unknown, t.unknown.Load(), name)
+	counter(ch, c.descs.gone, t.gone.Load(), name)
+	counter(ch, c.descs.forged, t.forged.Load(), name)
+	counter(ch, c.descs.malformed, t.malformed.Load(), name)
+	ch <- prometheus.MustNewConstMetric(c.descs.inFlight, prometheus.GaugeValue, float64(t.inFlight.Load()), name)
+	counter(ch, c.descs.shed, t.shed.Load(), name)
+	counter(ch, c.descs.retried, t.retried.Load(), name)
+	counter(ch, c.descs.badBodies, t.badBodies.Load(), name)
+	counter(ch, c.descs.cut, t.cutByClient.Load(), name, "client")
+	counter(ch, c.descs.cut, t.cutByBackend.Load(), name, "backend")
+	counter(ch, c.descs.cut, t.cutByEgress.Load(), name, "egress")
+	counter(ch, c.descs.paced, t.paced.Load(), name)
+	if g.pool == nil {
+		return
+	}
+	// Backends of one host share a label, and a series must not come twice.
+	failures := map[string]int64{}
+	for _, b := range g.pool.backends {
+		failures[b.name] = b.failures.Load()
+	}
+	for host, n := range failures {
+		counter(ch, c.descs.failures, n, name, host)
 	}
 }
 

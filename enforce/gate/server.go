@@ -64,6 +64,8 @@ func NewServer(cfg Config, h http.Handler, log *slog.Logger) (*Server, error) {
 		ConnState:         s.follow,
 		ConnContext:       func(ctx context.Context, _ net.Conn) context.Context { return context.WithValue(ctx, serverKey{}, s) },
 	}
+	// A peer that is gone without a word is found out while its streams wait.
+	s.http.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(true)
 	s.http.Protocols.SetUnencryptedHTTP2(cfg.TLS == nil)
