@@ -367,8 +367,8 @@ func parseEpoch(text string) (ledger.EpochID, error) {
 	return ledger.EpochID{Version: v, Hash: h}, nil
 }
 
-// reload reads the configuration again whenever it is told to, until ctx ends. A
-// file with faults changes nothing.
+// reload reads the configuration again whenever it is told to, until ctx ends, and
+// the TLS files before it. A file with faults changes nothing.
 func (n *Node) reload(ctx context.Context, opts Options) {
 	for {
 		select {
@@ -376,6 +376,7 @@ func (n *Node) reload(ctx context.Context, opts Options) {
 			return
 		case <-opts.Reload:
 		}
+		n.reloadTLS()
 		if opts.Load == nil {
 			continue
 		}
@@ -409,7 +410,7 @@ func (n *Node) take(cfg *config.Config) {
 	_, err := answered(n, func(now int64) (api.Change, error) {
 		n.doc = doc.Clone() // for the status alone
 		var err error
-		c, doors, err = n.renew(now, doc, cfg.Listeners)
+		c, doors, err = n.renew(now, doc, cfg)
 		return c, err
 	})
 	if errors.Is(err, ErrBusy) { // the rest may still be written
@@ -430,17 +431,17 @@ func (n *Node) take(cfg *config.Config) {
 		n.log.Error("reload: listeners stay as they are", "err", doors)
 		return
 	}
-	n.log.Info("reload: listeners are as in the file", "listeners", len(cfg.Listeners))
+	n.log.Info("reload: listeners are as in the file", "listeners", len(cfg.Listeners), "envoy", len(cfg.Envoy))
 }
 
-// renew puts a document and listeners in force in one turn of the loop, so that
+// renew puts a document and doors in force in one turn of the loop, so that
 // no request meets the rules of one with the budgets of the other. Either may
 // fail without the other.
-func (n *Node) renew(now int64, doc *epoch.Document, listeners []config.Listener) (c api.Change, doors, err error) {
+func (n *Node) renew(now int64, doc *epoch.Document, cfg *config.Config) (c api.Change, doors, err error) {
 	n.reloading = true
 	c, err = n.apply(now, core.Change{Document: doc}, 0)
-	if doors = n.setDoors(listeners); doors == nil {
-		n.costs = largestCosts(listeners)
+	if doors = n.setDoors(cfg); doors == nil {
+		n.costs = largestCosts(cfg)
 		doors = n.core.SetLargestCosts(now, n.costs)
 	}
 	n.reloading = false

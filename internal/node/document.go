@@ -1,6 +1,7 @@
 package node
 
 import (
+	"subak/enforce"
 	"subak/internal/config"
 	"subak/internal/epoch"
 )
@@ -15,9 +16,20 @@ func document(cfg *config.Config) *epoch.Document {
 		b := &cfg.Budgets[i]
 		d.Budgets = append(d.Budgets, epoch.Budget{
 			Name: b.Name, Unit: string(b.Limit.Unit), Burst: b.Burst, Revocable: b.Revocable, Shadow: b.Shadow, Spec: spec,
+			Tenants: tenants(b),
 		})
 	}
 	return d
+}
+
+// tenants are the bounds on the tenants of a budget's classes.
+func tenants(b *config.Budget) (out []epoch.Tenants) {
+	for k, t := range b.TenantConfigs() {
+		if t != (enforce.TenantConfig{}) {
+			out = append(out, epoch.Tenants{Class: b.Classes[k].Name, SharePPM: t.Share, Rate: t.Rate, Burst: t.Burst, Keys: t.Keys})
+		}
+	}
+	return out
 }
 
 // changed is what a file of [config.ParseChange] makes of the present document:

@@ -29,11 +29,11 @@ func TestADoorThatIsGoneRefusesAtOnce(t *testing.T) {
 		Name: "origin", Classes: []string{"high", "low"}, Limiter: enforce.NewLimiter(enforce.LimiterConfig{Classes: 2}, n.clock.Now()),
 	}}})
 	n.doors.start = func(f func(context.Context) error) { parts = append(parts, f) } // run below
-	if err := n.setDoors(cfg.Listeners); err != nil {
+	if err := n.setDoors(cfg); err != nil {
 		t.Fatal(err)
 	}
 	address := n.doors.list[0].listener.Addr().String()
-	if err := n.setDoors(nil); err != nil {
+	if err := n.setDoors(&config.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {

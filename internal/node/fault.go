@@ -34,6 +34,14 @@ func listenFault(field string, err error) error {
 	return err
 }
 
+// tlsFault explains why the files of a door's TLS could not be used.
+func tlsFault(field string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return fault(field, err, "name files that this user may read")
+	}
+	return fault(field, err, "name PEM files: a certificate with its chain, and the key that belongs to it")
+}
+
 // stateFault explains why the data directory could not be used.
 func stateFault(err error) error {
 	const field = "cluster.data_dir"

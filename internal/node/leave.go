@@ -33,7 +33,7 @@ func (n *Node) leave() {
 	for _, d := range n.doors.end() {
 		doors.Go(func() {
 			if d.drain(ctx) {
-				n.log.Warn("leaving: requests still under way were cut off", "listener", d.cfg.Name)
+				n.log.Warn("leaving: requests still under way were cut off", "listener", d.name)
 			}
 		})
 	}

@@ -29,6 +29,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"os"
 	"strconv"
@@ -39,6 +40,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"subak/allocator/ledger"
+	"subak/enforce/keyed"
+	"subak/enforce/limit"
 	"subak/gossip"
 	"subak/gossip/wire"
 	"subak/internal/api"
@@ -66,6 +69,8 @@ type Options struct {
 	// about nodes and budgets in the whole cluster.
 	Load   func() (*config.Config, error)
 	Reload <-chan os.Signal
+	// NoAdmin leaves the admin interface out, whatever the configuration says.
+	NoAdmin bool
 	// Baseline makes the node one of those that the product is compared with; see
 	// core.Config. "" is the product.
 	Baseline string
@@ -90,6 +95,9 @@ type Node struct {
 	force    atomic.Pointer[inForce]
 	gossip   *gossip.Gossip
 	doors    doors
+	now      func() int64        // the reading that decisions use
+	handles  *limit.Set          // for a program that embeds the node
+	tenant   func(string) uint64 // names tenants for all doors
 	web      *web.Server
 	drops    *dropCounter
 	started  time.Time
@@ -133,17 +141,24 @@ func open(cfg *config.Config, opts Options) (*Node, error) {
 		cfg: cfg, log: opts.Log, version: opts.Version, baseline: opts.Baseline, clock: clock.NewBoot(), reg: prometheus.NewRegistry(),
 		calls: make(chan func()), known: map[ledger.EpochID]int64{}, started: time.Now(), drainMax: cmp.Or(opts.DrainMax, DefaultDrain),
 	}
+	n.now = n.clock.Now
+	if cfg.Node.CoarseClock {
+		n.now = clock.NewCoarse(n.clock).Now
+	}
+	seed := maphash.MakeSeed()
+	n.tenant = func(name string) uint64 { return keyed.Hash(seed, name) }
 	n.drops = newDropCounter(n.reg)
-	if err := n.openParts(secrets); err != nil {
+	if err := n.openParts(secrets, opts.NoAdmin); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
 }
 
-func (n *Node) openParts(secrets config.Secrets) error {
+func (n *Node) openParts(secrets config.Secrets, noAdmin bool) error {
 	if err := n.openCore(); err != nil {
 		return err
 	}
+	n.handles = limit.NewSet(limit.Config{Limits: n.force.Load().budgets, Now: n.now, Tenant: n.tenant})
 	if err := n.openGossip(secrets.Keys); err != nil {
 		return err
 	}
@@ -151,6 +166,9 @@ func (n *Node) openParts(secrets config.Secrets) error {
 		return err
 	}
 	n.snapshot(n.clock.Now()) // until the loop runs, it is what status says
+	if noAdmin {
+		return n.register()
+	}
 	admin, err := web.New(web.Config{
 		Listen: n.cfg.Admin.Listen.String(), Token: secrets.Token, Insecure: n.cfg.Admin.Insecure,
 		Gatherer: n.reg, Registerer: n.reg, Log: n.log,
@@ -198,7 +216,7 @@ func (n *Node) run(ctx context.Context, opts Options) error {
 		n.log.Warn("THIS NODE IS A BASELINE FOR COMPARISONS, NOT SUBAK: do not let it near anything that must be protected", "baseline", n.baseline)
 	}
 	n.log.Info("node starts", "node", n.cfg.Node.Name, "cluster", n.cfg.Cluster.Name, "version", n.version,
-		"gossip", n.gossip.Addr(), "admin", n.web.Addr(), "epoch", n.epochName())
+		"gossip", n.gossip.Addr(), "admin", n.adminAddr(), "epoch", n.epochName())
 	// The parts outlive ctx: what is drained after it still needs them.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -217,8 +235,10 @@ func (n *Node) run(ctx context.Context, opts Options) error {
 	part(func(c context.Context) error { n.loop(c); return nil })
 	part(n.watch)
 	part(n.gossip.Run)
-	part(n.web.Run)
-	n.doors.begin(part)
+	if n.web != nil {
+		part(n.web.Run)
+	}
+	n.beginDoors(part)
 	part(func(c context.Context) error { n.reload(c, opts); return nil })
 	if opts.Started != nil {
 		opts.Started(n)
@@ -235,6 +255,25 @@ func (n *Node) run(ctx context.Context, opts Options) error {
 	n.log.Info("node stopped")
 	return errors.Join(err, n.close())
 }
+
+func (n *Node) adminAddr() string {
+	if n.web == nil {
+		return "none"
+	}
+	return n.web.Addr()
+}
+
+// Class returns the handle of a class for a program that embeds the node. It
+// refuses everything once the node has ended.
+func (n *Node) Class(budget, class string) (*limit.Class, error) {
+	return n.handles.Class(budget, class)
+}
+
+// GossipAddr returns the address that gossip listens on.
+func (n *Node) GossipAddr() string { return n.gossip.Addr() }
+
+// Metrics gathers what /metrics of the admin interface shows.
+func (n *Node) Metrics() prometheus.Gatherer { return n.reg }
 
 // epochName names the epoch in force for logs.
 func (n *Node) epochName() string {
@@ -263,6 +302,9 @@ func (n *Node) watch(ctx context.Context) error {
 // close gives back what open took. It may be called at any stage.
 func (n *Node) close() error {
 	var errs []error
+	if n.handles != nil {
+		n.handles.Close()
+	}
 	for _, d := range n.doors.end() {
 		errs = append(errs, d.close())
 	}

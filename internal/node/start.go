@@ -23,7 +23,7 @@ import (
 
 // openCore reads the durable state and builds the deciding part.
 func (n *Node) openCore() error {
-	n.doc, n.costs = document(n.cfg), largestCosts(n.cfg.Listeners)
+	n.doc, n.costs = document(n.cfg), largestCosts(n.cfg)
 	n.doc.Canonical()
 	stored, err := n.openState()
 	if err != nil {
@@ -178,11 +178,19 @@ func newIncarnation(floor uint64) (uint64, error) {
 }
 
 // largestCosts is the cost of the dearest request that rules name, by budget.
-func largestCosts(listeners []config.Listener) map[string]int64 {
+func largestCosts(cfg *config.Config) map[string]int64 {
 	costs := map[string]int64{}
-	for _, l := range listeners {
+	note := func(budget string, cost int64) { costs[budget] = max(costs[budget], cost) }
+	for _, l := range cfg.Listeners {
 		for _, r := range l.Rules {
-			costs[r.Budget] = max(costs[r.Budget], r.Cost)
+			note(r.Budget, r.Cost)
+		}
+	}
+	for _, e := range cfg.Envoy {
+		for _, d := range e.Domains {
+			for _, r := range d.Rules {
+				note(cmp.Or(r.Budget, d.Budget), r.Cost)
+			}
 		}
 	}
 	return costs
