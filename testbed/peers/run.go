@@ -31,6 +31,7 @@ type options struct {
 	smoke  bool
 	json   bool
 	list   bool
+	floors bool
 	out    string
 	node   string
 	repo   string
@@ -54,6 +55,7 @@ func rootCommand(out, errs io.Writer, code *int) *cobra.Command {
 	f.IntVar(&o.rounds, "rounds", 7, "rounds of every case; at least 5 for a verdict")
 	f.BoolVar(&o.smoke, "smoke", false, "see in a few seconds that everything runs; no verdict on speed")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON; the tables go to standard error")
+	f.BoolVar(&o.floors, "floors", false, "measure each floor beside itself instead: how far from 1 noise makes a ratio")
 	f.BoolVar(&o.list, "list", false, "list cases and claims, measure nothing")
 	f.StringVar(&o.out, "out", "", "directory for report.txt, report.json and report.svg")
 	f.StringVar(&o.node, "node", "bin/subak", "the subak program whose doors are measured")
@@ -114,7 +116,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
 func (o *options) cases() ([]measure.Case, place.Place, error) {
 	lib := library.Scale{Batch: 4 * time.Millisecond, Batches: 10}
 	span := 10 * time.Second
-	door := doors.Scale{Batch: 200 * time.Millisecond, Batches: 5, Keys: 1_000_000}
+	door := doors.Scale{Batch: 125 * time.Millisecond, Batches: 8, Keys: 1_000_000}
 	if o.smoke {
 		o.rounds = 1
 		lib = library.Scale{Batch: time.Millisecond, Batches: 2}
@@ -130,6 +132,9 @@ func (o *options) cases() ([]measure.Case, place.Place, error) {
 		return nil, place.Place{}, err
 	}
 	b := &doors.Bench{Self: self, Node: node, Place: place.Find(), Scale: door}
+	if o.floors {
+		return b.Floors(), b.Place, nil
+	}
 	all := append(lib.Cases(), counters.Scale(lib).Cases(o.repo)...)
 	all = append(all, library.Stress(span)...)
 	return append(all, b.Cases()...), b.Place, nil

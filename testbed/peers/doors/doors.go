@@ -113,7 +113,7 @@ func (r *rig) meet(t drive.Target, s server) (int, error) {
 
 // batch drives one server for a while.
 func (r *rig) batch(s server, index int) (measure.Reading, error) {
-	before, err := place.CPUTime(s.process.PID())
+	before, err := s.cpu()
 	if err != nil {
 		return measure.Reading{}, err
 	}
@@ -121,9 +121,12 @@ func (r *rig) batch(s server, index int) (measure.Reading, error) {
 	if err != nil {
 		return measure.Reading{}, err
 	}
-	after, err := place.CPUTime(s.process.PID())
+	after, err := s.cpu()
 	return measure.Reading{Ops: b.Ops, Elapsed: b.Elapsed, CPU: after - before, Mid: b.Mid, Tail: b.Tail}, err
 }
+
+// cpu is the CPU time that the server has used.
+func (s server) cpu() (time.Duration, error) { return place.CPUTime(s.process.PID()) }
 
 // atLeast is a claim on the requests per second of side beside other's.
 func atLeast(id, what string, side, other int, bound float64) measure.Claim {

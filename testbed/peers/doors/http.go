@@ -20,11 +20,9 @@ func request(path string, more ...string) []byte {
 	return []byte(b.String())
 }
 
-// checkRequest is what nginx's auth_request asks.
-func checkRequest(more ...string) []byte {
-	return request("/v1/check", append([]string{
-		"X-Original-Method: GET", "X-Original-URI: /api/items?id=7", "X-Forwarded-For: 203.0.113.7",
-	}, more...)...)
+// checkFields are what nginx's auth_request adds, by the snippet in the manual.
+func checkFields() []string {
+	return []string{"X-Original-Method: GET", "X-Original-URI: /api/items?id=7", "X-Forwarded-For: 203.0.113.7"}
 }
 
 const checkDoor = `listeners:
@@ -35,6 +33,8 @@ const checkDoor = `listeners:
     default: {budget: origin, class: uncleared}
     rules: [{match: {path: "/api/*"}, budget: origin, class: confirmed}]
 `
+
+const proxyPath = "/api/items?id=7"
 
 // proxyDoor is a listener in front of a backend.
 func proxyDoor(backend string) string {
@@ -48,11 +48,11 @@ func proxyDoor(backend string) string {
 }
 
 func checkTarget() drive.Target {
-	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: checkRequest(), Empty: true}
+	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: request("/v1/check", checkFields()...), Empty: true}
 }
 
 func proxyTarget() drive.Target {
-	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: request("/api/items?id=7")}
+	return drive.Target{Kind: drive.HTTP, Conns: httpConns, Request: request(proxyPath)}
 }
 
 // check is forward-auth.
@@ -61,7 +61,7 @@ func (b *Bench) check() measure.Case {
 		atLeast("doors/check", "forward-auth: requests/s beside a bare handler's that answers 204", 0, 1, 0.95),
 		noted(atMost("doors/check-cpu", "its CPU for each request", measure.CPU, 0, 1, 0)),
 		noted(atMost("doors/check-p99", "its p99", measure.Tail, 0, 1, 0)),
-	}, ofNode(checkDoor), ofFloor("net/http, 204", "allow"))
+	}, checks()...)
 }
 
 // behind makes a rival that needs a backend of its own.
@@ -82,17 +82,47 @@ func (b *Bench) proxy() measure.Case {
 		atMost("doors/proxy-p99", "reverse proxy: p99 beside that one's", measure.Tail, 0, 1, 1.2),
 		noted(atMost("doors/proxy-cpu", "its CPU for each request", measure.CPU, 0, 1, 0)),
 		atLeast("doors/proxy-tuned", "that the floor is tuned: its requests/s beside an untuned one's", 1, 2, 1.6),
-	},
+	}, append(proxies(), behind("ReverseProxy, untuned", func(_ context.Context, r *rig, back string) (server, error) {
+		return r.floor("proxy", "http://"+back)
+	}))...)
+}
+
+// proxies are the node and its floor, each with a backend.
+func proxies() []rival {
+	return []rival{
 		behind("subak run", func(ctx context.Context, r *rig, back string) (server, error) { return r.node(ctx, proxyDoor(back)) }),
 		behind("ReverseProxy, tuned", func(_ context.Context, r *rig, back string) (server, error) {
 			return r.floor("proxy-tuned", "http://"+back)
 		}),
-		behind("ReverseProxy, untuned", func(_ context.Context, r *rig, back string) (server, error) {
-			return r.floor("proxy", "http://"+back)
-		}))
+	}
+}
+
+// checks are the node with its check endpoint, and the floor.
+func checks() []rival { return []rival{ofNode(checkDoor), ofFloor("net/http, 204", "allow")} }
+
+// Floors are cases without a node: each floor beside itself. Their ratios are 1 but
+// for what disturbs a measurement.
+func (b *Bench) Floors() []measure.Case {
+	tuned := proxies()[1]
+	allow, ok := ofFloor("net/http, 204", "allow"), ofFloor("grpc-go, always OK", "always-ok")
+	same := func(id string) []measure.Claim {
+		return []measure.Claim{noted(atLeast(id, "a floor beside itself", 0, 1, 0))}
+	}
+	return []measure.Case{
+		b.door("floors/check", "net/http twice", checkTarget(), same("floors/check"), allow, allow),
+		b.door("floors/rls", "grpc-go twice", rpcTarget(256), same("floors/rls"), ok, ok),
+		b.door("floors/proxy", "ReverseProxy twice", proxyTarget(), same("floors/proxy"), tuned, tuned),
+	}
 }
 
 // Cases are the cases of all doors.
 func (b *Bench) Cases() []measure.Case {
-	return append([]measure.Case{b.rls(), b.check(), b.proxy()}, b.keyCases()...)
+	all := []measure.Case{b.rls(), b.check(), b.proxy()}
+	if c, ok := b.wrk("wrk/check", "forward-auth", "/v1/check", checkFields(), checks()...); ok {
+		all = append(all, c)
+	}
+	if c, ok := b.wrk("wrk/proxy", "reverse proxy", proxyPath, nil, proxies()...); ok {
+		all = append(all, c)
+	}
+	return append(all, b.keyCases()...)
 }

@@ -112,6 +112,9 @@ func (s server) size(ctx context.Context) (memory int64, series int, err error) 
 	return u.RSS, series, err
 }
 
+// keyTenants bounds every key by a rate that it does not reach.
+const keyTenants = "{each: 1000/s}"
+
 const tenantDoor = `listeners:
   - name: edge
     listen: LISTEN
@@ -125,10 +128,10 @@ const tenantDoor = `listeners:
 // keyCases are the doors' cases of many keys.
 func (b *Bench) keyCases() []measure.Case {
 	t := checkTarget()
-	t.Request = checkRequest("X-Api-Key: " + placeholder)
+	t.Request = request("/v1/check", append(checkFields(), "X-Api-Key: "+placeholder)...)
 	t.Vary = bytes.Index(t.Request, []byte(placeholder))
 	tenants := func(text string) rival {
-		return rival{"subak run", func(ctx context.Context, r *rig) (server, error) { return r.nodeOf(ctx, "{each: 1000/s}", text) }}
+		return rival{"subak run", func(ctx context.Context, r *rig) (server, error) { return r.nodeOf(ctx, keyTenants, text) }}
 	}
 	return []measure.Case{
 		b.keys("keys/check", "API keys at the forward-auth door", t, tenants(tenantDoor)),

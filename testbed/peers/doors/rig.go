@@ -101,17 +101,13 @@ func (r *rig) node(ctx context.Context, text string) (server, error) { return r.
 // nodeOf starts a node with one door and, unless "", tenants in its first class: text is the part of the configuration that has
 // it, where LISTEN stands for the door's address. It waits until it is ready.
 func (r *rig) nodeOf(ctx context.Context, tenants, text string) (server, error) {
-	if tenants != "" {
-		tenants = ", tenants: " + tenants
-	}
 	ports, err := cluster.FreePorts(host, 3, rand.New(rand.NewPCG(rand.Uint64(), 1)))
 	if err != nil {
 		return server{}, err
 	}
 	s := server{addr: ports[0], admin: ports[1]}
 	file := filepath.Join(r.dir, "node.yaml")
-	whole := fmt.Sprintf(nodeText, ports[2], s.admin, tenants) + strings.ReplaceAll(text, "LISTEN", s.addr)
-	if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(nodeFile(ports[2], s.admin, s.addr, tenants, text)), 0o600); err != nil {
 		return server{}, err
 	}
 	s.process, err = r.launch("subak run", false, nil, r.bench.Node, "run", "--config", file, "--bootstrap")
@@ -121,10 +117,18 @@ func (r *rig) nodeOf(ctx context.Context, tenants, text string) (server, error) 
 	return s, s.await(ctx)
 }
 
+// nodeFile is the configuration of a node.
+func nodeFile(gossip, admin, door, tenants, text string) string {
+	if tenants != "" {
+		tenants = ", tenants: " + tenants
+	}
+	return fmt.Sprintf(nodeText, gossip, admin, tenants) + strings.ReplaceAll(text, "LISTEN", door)
+}
+
 // nodeText is a node that is alone and may spend more than anybody asks for.
 const nodeText = `cluster: {name: peers, single: true}
 node: {name: here}
-gossip: {listen: %q, profile: local, tick: 200ms, term: 1s}
+gossip: {listen: %q, profile: local, tick: 200ms, term: 2s}
 admin: {listen: %q}
 log: {level: warn}
 nodes: [{name: here}]

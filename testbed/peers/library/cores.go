@@ -1,6 +1,8 @@
 package library
 
 import (
+	"sync"
+
 	"subak/enforce"
 	"subak/testbed/peers/measure"
 )
@@ -50,7 +52,7 @@ func (s Scale) allocations() measure.Case {
 	open := newSubject(precise(), high, enforce.LimiterConfig{})
 	quick := newSubject(coarse(), high, enforce.LimiterConfig{})
 	shut := newSubject(precise(), low, enforce.LimiterConfig{})
-	keys := newTenants(precise())
+	keys := sync.OnceValue(func() *tenants { return newTenants(precise()) })
 	c := measure.Case{ID: "library/allocs", What: "allocations of one decision", Show: []measure.Metric{measure.Value}, Once: true}
 	for _, k := range []struct {
 		name, what string
@@ -60,8 +62,8 @@ func (s Scale) allocations() measure.Case {
 		{"refused", "a refusal", shut.allow},
 		{"raw", "clock and limiter asked directly", open.decide},
 		{"coarse", "an admission by the coarse clock", quick.allow},
-		{"tenant", "an admission of a tenant by its name", keys.byName},
-		{"handle", "an admission of a tenant through a held handle", keys.byHandle},
+		{"tenant", "an admission of a tenant by its name", func(n int) int { return keys().byName(n) }},
+		{"handle", "an admission of a tenant through a held handle", func(n int) int { return keys().byHandle(n) }},
 	} {
 		c.Claims = append(c.Claims, measure.Claim{
 			ID: "library/allocs-" + k.name, What: "allocations of " + k.what, Metric: measure.Value,

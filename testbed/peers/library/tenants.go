@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"sync"
 
 	"golang.org/x/time/rate"
 
@@ -94,16 +95,18 @@ func (t *tenants) byMap(n int) (admitted int) {
 
 // tenants is one decision for one of 10,000 tenants.
 func (s Scale) tenants() []measure.Case {
-	t, quick := newTenants(precise()), newTenants(coarse())
+	// Made when first needed: it takes a while.
+	t := sync.OnceValue(func() *tenants { return newTenants(precise()) })
+	quick := sync.OnceValue(func() *tenants { return newTenants(coarse()) })
 	const theirs = "RWMutex map of x/time/rate"
 	return []measure.Case{{
 		ID: "library/tenants", What: "one decision for one of 10,000 tenants, uniform, one goroutine", Show: nanos, Batches: s.Batches,
 		Sides: []measure.Side{
-			s.side("Class.For(name).Allow", admits, t.byName),
-			s.side("held handle", admits, t.byHandle),
-			s.side(theirs, admits, t.byMap),
-			s.side("by name, coarse clock", admits, quick.byName),
-			s.side("handle, coarse clock", admits, quick.byHandle),
+			s.side("Class.For(name).Allow", admits, func(n int) int { return t().byName(n) }),
+			s.side("held handle", admits, func(n int) int { return t().byHandle(n) }),
+			s.side(theirs, admits, func(n int) int { return t().byMap(n) }),
+			s.side("by name, coarse clock", admits, func(n int) int { return quick().byName(n) }),
+			s.side("handle, coarse clock", admits, func(n int) int { return quick().byHandle(n) }),
 		},
 		Claims: []measure.Claim{
 			atMost("library/tenants", "10,000 tenants by name, beside an RWMutex map of x/time/rate", 0, 2, 0.62),
