@@ -16,6 +16,7 @@ type intake struct {
 	net.Listener
 	server *Server
 	ready  chan accepted // nil without TLS
+	keeper patience
 }
 
 type accepted struct {
@@ -54,7 +55,7 @@ func (in *intake) next() (*steady, error) {
 			c.Close()
 			continue
 		}
-		return &steady{Conn: c, server: s, stall: s.limits.WriteStall}, nil
+		return &steady{Conn: in.keeper.keep(c), server: s, stall: s.limits.WriteStall}, nil
 	}
 }
 

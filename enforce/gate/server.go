@@ -85,7 +85,7 @@ type serverKey struct{}
 // Serve accepts from ln until Shutdown or Close, and then returns
 // http.ErrServerClosed. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	in := &intake{Listener: ln, server: s}
+	in := &intake{Listener: ln, server: s, keeper: patience{begin: s.begin}}
 	if s.files != nil {
 		in.ready = make(chan accepted)
 		var running sync.WaitGroup
