@@ -94,10 +94,10 @@ func (f *framing) bodyDone() {
 
 // read takes one line, with its end.
 func (f *framing) read(line []byte) (fault string) {
-	text := line[:max(len(line)-2, 0)]
-	if bytes.IndexByte(line, '\r') != len(line)-2 {
+	if len(line) < 2 || bytes.IndexByte(line, '\r') != len(line)-2 {
 		return "a line does not end in CRLF, or has a CR in it"
 	}
+	text := line[:len(line)-2]
 	switch f.state {
 	case atRequest:
 		return f.request(text)
