@@ -16,9 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"subak/chaos/timed"
 	"subak/internal/contention"
 	"subak/internal/evaluation"
 	"subak/internal/evaluation/outcome"
+	"subak/internal/evaluation/through"
 	"subak/internal/simulate"
 	"subak/testbed/topology"
 )
@@ -110,6 +112,7 @@ type simRun struct {
 	trace, budget, budgetName  string
 	change                     simulate.Change
 	json, csv, markdown, quiet bool
+	protocol                   bool
 	limitWords                 string // of a budget that was read
 }
 
@@ -153,6 +156,7 @@ by weight.`,
 	f.StringToStringVar(&s.change.Reserve, "set-reserve", nil, "what if classes had these reservations, such as high=70%,low=30%")
 	f.StringToStringVar(&s.change.Weights, "set-weight", nil, "what if nodes had these weights, such as ams=80")
 	f.StringSliceVar(&s.change.Without, "without", nil, "what if these nodes were lost")
+	f.BoolVar(&s.protocol, "protocol", true, "with all, also play the scenarios through the protocol, which takes most of the time")
 	f.BoolVar(&s.csv, "csv", false, "print CSV instead of tables")
 	f.BoolVar(&s.markdown, "markdown", false, "print tables in Markdown")
 	f.BoolVar(&s.quiet, "quiet", false, "no progress")
@@ -165,7 +169,8 @@ func (s *simRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	stop := s.progress(plan)
+	var stop func()
+	plan.Progress, stop = s.progress("plays")
 	rows, err := evaluation.Run(ctx, plan)
 	stop()
 	if err != nil {
@@ -173,6 +178,11 @@ func (s *simRun) run(ctx context.Context, args []string) error {
 	}
 	r := outcome.New(plan, rows)
 	r.About.Budget = first(s.limitWords, fmt.Sprintf("%d/s", s.limit))
+	if s.protocol && slices.Equal(args, []string{"all"}) {
+		if r.Protocol, err = s.throughProtocol(ctx, plan); err != nil {
+			return err
+		}
+	}
 	if judged {
 		r.Judge()
 	}
@@ -183,6 +193,25 @@ func (s *simRun) run(ctx context.Context, args []string) error {
 		return &failure{exitBroken, fmt.Errorf("%s of %d not kept", count(n, "claim", "claims"), len(r.Claims)), ""}
 	}
 	return nil
+}
+
+// protocolLimit is the budget of the plays in which every request is decided: as in
+// the testbed.
+const protocolLimit = 1100
+
+func (s *simRun) throughProtocol(ctx context.Context, plan *evaluation.Plan) ([]through.Row, error) {
+	c := timed.DefaultContest()
+	var err error
+	if c.Topology, err = topology.Find(s.topology); err != nil {
+		return nil, err
+	}
+	c.Limit = protocolLimit
+	p := through.DefaultPlan(c, plan.Seeds, plan.Workers)
+	var stop func()
+	p.Progress, stop = s.progress("through the protocol")
+	rows, err := through.Run(ctx, p)
+	stop()
+	return rows, err
 }
 
 func usage(format string, args ...any) error {
@@ -333,20 +362,21 @@ func (s *simRun) recorded() ([]evaluation.Case, error) {
 	return simulate.Cases(trace, b, &s.change)
 }
 
-// progress tells how far the plays are, a line on a terminal.
-func (s *simRun) progress(plan *evaluation.Plan) (stop func()) {
+// progress tells how far something is, on a line of a terminal; nil where there is
+// none.
+func (s *simRun) progress(what string) (tell func(done, all int), stop func()) {
 	f, ok := s.err.(*os.File)
 	if s.quiet || !ok || !term.IsTerminal(int(f.Fd())) {
-		return func() {}
+		return nil, func() {}
 	}
 	started, said := time.Now(), time.Time{}
-	plan.Progress = func(done, all int) {
+	tell = func(done, all int) {
 		if now := time.Now(); now.Sub(said) > 100*time.Millisecond || done == all {
 			said = now
-			fmt.Fprintf(s.err, "\r%d of %d plays, %s ", done, all, now.Sub(started).Round(100*time.Millisecond))
+			fmt.Fprintf(s.err, "\r%s: %d of %d, %s ", what, done, all, now.Sub(started).Round(100*time.Millisecond))
 		}
 	}
-	return func() { fmt.Fprint(s.err, "\r\x1b[K") }
+	return tell, func() { fmt.Fprint(s.err, "\r\x1b[K") }
 }
 
 func (s *simRun) print(r *outcome.Report) error {

@@ -12,13 +12,18 @@ type contended struct {
 	at, last int
 }
 
-// Contended returns cycles of a contention scenario as a trace.
+// Contended returns the first cycles of a contention scenario as a trace.
 func Contended(s *contention.Scenario, t topology.Topology, limit int64, seed uint64, cycles int) (Trace, error) {
 	trace, err := s.Trace(t, limit, seed)
 	if err != nil {
 		return nil, err
 	}
-	return &contended{trace: trace, last: cycles}, nil
+	return Cycles(trace, 0, cycles), nil
+}
+
+// Cycles returns some cycles of a scenario's demand, from first on.
+func Cycles(t *contention.Trace, first, cycles int) Trace {
+	return &contended{trace: t, at: first, last: first + cycles}
 }
 
 func (c *contended) Nodes() int   { return c.trace.Nodes() }

@@ -62,6 +62,10 @@ func bases(a *allocator.Allocator) []allocator.Rate {
 	return all
 }
 
+// Product is the name of the method whose ideal the protocol is compared with: what a
+// node of the testbed is configured to do.
+const Product = "revocable10"
+
 // Configured is the name of the method that takes the budget as its file says.
 const Configured = "configured"
 
@@ -85,6 +89,8 @@ func Methods() []Method {
 		{Name: "pool-first", Title: "pool-first", Words: "all unused base is one pool, taken by class priority", change: poolFirst(0)},
 		{Name: "insurance10", Title: "pool-first, insurance 10 %", Words: "and the first class has a tenth of its demand in reserve", change: poolFirst(10)},
 		{Name: "insurance20", Title: "pool-first, insurance 20 %", Words: "and the first class has a fifth of its demand in reserve", change: poolFirst(20)},
+		{Name: Product, Title: "+ insurance 10 %, revocable", Words: "with a tenth in reserve, a location's classes use each other's unused part at once", change: poolFirst(10),
+			Revocable: true, guardPPM: allocator.Whole},
 		{Name: "revocable", Title: "+ insurance 20 %, revocable", Words: "and a location's classes use each other's unused part at once", change: poolFirst(20),
 			Revocable: true, guardPPM: allocator.Whole},
 		protecting(75), protecting(50), protecting(25),

@@ -44,9 +44,9 @@ type Result struct {
 	Worst int64
 }
 
-// warm is the number of first cycles that are played and not counted: a lag needs
-// a past.
-const warm = 2
+// Uncounted is the number of first cycles that are played and not counted: a lag
+// needs a past.
+const Uncounted = 2
 
 // Play runs one method over a trace. lag is 0 or 1: whether the targets of a cycle
 // follow its own demand or that of the cycle before.
@@ -109,7 +109,7 @@ func (p *player) cycle() error {
 		return err
 	}
 	p.serving.serve(p.served, p.target, p.demand)
-	if p.at >= warm {
+	if p.at >= Uncounted {
 		p.count()
 	}
 	copy(p.known, p.demand)

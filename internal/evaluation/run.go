@@ -40,17 +40,26 @@ type Row struct {
 
 // Figures of the results over the seeds.
 func (r *Row) Figures(of func(*Result) float64) Figures {
+	return Spread(len(r.Results), func(n int) float64 { return of(&r.Results[n]) })
+}
+
+// Spread is the figures of n values.
+func Spread(n int, of func(int) float64) Figures {
 	f := Figures{Least: math.Inf(1), Most: math.Inf(-1)}
-	for i := range r.Results {
-		x := of(&r.Results[i])
-		f.Mean += x / float64(len(r.Results))
+	for i := range n {
+		x := of(i)
+		f.Mean += x / float64(n)
 		f.Least, f.Most = min(f.Least, x), max(f.Most, x)
 	}
 	return f
 }
 
 // Figures are a mean and its spread.
-type Figures struct{ Mean, Least, Most float64 }
+type Figures struct {
+	Mean  float64 `json:"mean"`
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+}
 
 // High is the part of the first class's demand served, in percent; Legit that of
 // the legitimate demand of the last class; Whole that of all demand; Idle the part of
@@ -91,7 +100,7 @@ func Run(ctx context.Context, p *Plan) ([]Row, error) {
 		}
 	}
 	each := len(p.Methods) * len(p.Lags)
-	err := parallel(ctx, p.Workers, len(rows)*len(p.Seeds), p.Progress, func(at int) error {
+	err := Parallel(ctx, p.Workers, len(rows)*len(p.Seeds), p.Progress, func(at int) error {
 		row, seed := at/len(p.Seeds), at%len(p.Seeds)
 		c := &p.Cases[row/each]
 		trace, err := c.Open(p.Seeds[seed])
@@ -106,9 +115,9 @@ func Run(ctx context.Context, p *Plan) ([]Row, error) {
 	return rows, err
 }
 
-// parallel calls do for 0 to n-1 on some workers, until the first error or the end
+// Parallel calls do for 0 to n-1 on some workers, until the first error or the end
 // of ctx, and tells how many are done.
-func parallel(ctx context.Context, workers, n int, progress func(done, all int), do func(int) error) error {
+func Parallel(ctx context.Context, workers, n int, progress func(done, all int), do func(int) error) error {
 	var mu sync.Mutex
 	next, done := 0, 0
 	var failed error

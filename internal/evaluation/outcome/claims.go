@@ -56,7 +56,7 @@ func reference() map[string]float64 {
 func (r *Report) Judge() {
 	for _, judge := range []func() (Claim, bool){
 		r.neverOver, r.neverIdle, r.inTheRange, r.asReferred, r.likeTheLP, r.betterThanTwoClassLP,
-		r.borrowingUnderBursts, r.borrowingWithoutBursts, r.poolFirst, r.withinReservations, r.withPreemption,
+		r.borrowingUnderBursts, r.borrowingWithoutBursts, r.poolFirst, r.withinReservations, r.withPreemption, r.likeItsIdeal, r.neverOverByProtocol,
 	} {
 		if c, ok := judge(); ok {
 			r.Claims = append(r.Claims, c)
@@ -214,4 +214,36 @@ func (r *Report) withPreemption() (Claim, bool) {
 		Figure: fmt.Sprintf("%.1f %%, legitimate %.1f down to %.1f %%", best, plain, kept),
 		Kept:   best > referencePreempted && plain-kept <= 7,
 	}, ok && ok2 && ok3
+}
+
+func (r *Report) likeItsIdeal() (Claim, bool) {
+	if len(r.Protocol) == 0 {
+		return Claim{}, false
+	}
+	var high, ideal float64
+	for i := range r.Protocol {
+		high += r.Protocol[i].High.Mean / float64(len(r.Protocol))
+		ideal += r.Protocol[i].Ideal.Mean / float64(len(r.Protocol))
+	}
+	return Claim{
+		Words:  "through the protocol: within two points of the lag-1 ideal of the same rule",
+		Figure: fmt.Sprintf("%.1f against %.1f %%", high, ideal), Kept: math.Abs(high-ideal) <= 2,
+	}, true
+}
+
+func (r *Report) neverOverByProtocol() (Claim, bool) {
+	if len(r.Protocol) == 0 {
+		return Claim{}, false
+	}
+	c := Claim{Words: "through the protocol: never over-committed, at any event", Kept: true}
+	var peak int64
+	for i := range r.Protocol {
+		peak = max(peak, r.Protocol[i].PeakPPM)
+		if o := r.Protocol[i].Objection; o != "" {
+			c.Kept, c.Note = false, r.Protocol[i].Case+": "+o
+		}
+	}
+	c.Figure = fmt.Sprintf("most %.4f %% of the budget", float64(peak)/10_000)
+	c.Kept = c.Kept && peak <= 1_000_000
+	return c, true
 }

@@ -10,15 +10,18 @@ import (
 
 	"subak/allocator"
 	"subak/internal/evaluation"
+	"subak/internal/evaluation/through"
 )
 
 // Report is a whole evaluation.
 type Report struct {
-	About  About   `json:"about"`
-	Cases  []Name  `json:"cases"`
-	Ways   []Name  `json:"methods"`
-	Lines  []Line  `json:"results"`
-	Claims []Claim `json:"claims,omitempty"`
+	About About  `json:"about"`
+	Cases []Name `json:"cases"`
+	Ways  []Name `json:"methods"`
+	Lines []Line `json:"results"`
+	// Protocol is the same demand through the protocol, where that was played.
+	Protocol []through.Row `json:"protocol,omitempty"`
+	Claims   []Claim       `json:"claims,omitempty"`
 }
 
 // About is what was asked for.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"subak/internal/evaluation"
+	"subak/internal/evaluation/through"
 )
 
 // view is one table: a figure of every case and method.
@@ -46,6 +47,12 @@ func (r *Report) Table(w io.Writer) error {
 			for _, row := range r.grid(v.of, lag) {
 				out.line("  %-42s %s", row[0], strings.Join(pad(row[1:]), " "))
 			}
+		}
+	}
+	if len(r.Protocol) > 0 {
+		out.line("\n%s", protocolTitle)
+		for _, row := range r.protocolGrid() {
+			out.line("  %-42s %s", row[0], strings.Join(pad(row[1:]), " "))
 		}
 	}
 	if over := r.over(); over > 0 {
@@ -111,6 +118,37 @@ func (r *Report) grid(of func(*Line) float64, lag int) [][]string {
 	return grid
 }
 
+const protocolTitle = "through the protocol: whole nodes, leased loans, gossip as late as between the cities, every request decided; first class served, %"
+
+// protocolGrid is the protocol's figures beside those of its ideal.
+func (r *Report) protocolGrid() [][]string {
+	rows := []struct {
+		title string
+		of    func(*through.Row) float64
+	}{
+		{"through the protocol", func(x *through.Row) float64 { return x.High.Mean }},
+		{"ideal of the same rule, lag 1", func(x *through.Row) float64 { return x.Ideal.Mean }},
+		{"ideal of the same rule, lag 0", func(x *through.Row) float64 { return x.Ahead.Mean }},
+		{"legitimate part, through the protocol", func(x *through.Row) float64 { return x.Legit.Mean }},
+		{"most enforced at an instant, % of the budget", func(x *through.Row) float64 { return float64(x.PeakPPM) / 10_000 }},
+	}
+	head := []string{""}
+	for i := range r.Protocol {
+		head = append(head, r.Protocol[i].Case)
+	}
+	grid := [][]string{append(head, "mean")}
+	for _, row := range rows {
+		cells, mean := []string{row.title}, 0.0
+		for i := range r.Protocol {
+			x := row.of(&r.Protocol[i])
+			mean += x / float64(len(r.Protocol))
+			cells = append(cells, fmt.Sprintf("%.1f", x))
+		}
+		grid = append(grid, append(cells, fmt.Sprintf("%.1f", mean)))
+	}
+	return grid
+}
+
 // pad brings cells to one width.
 func pad(cells []string) []string {
 	out := make([]string, len(cells))
@@ -132,6 +170,16 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
+// table writes a grid in Markdown.
+func (p *printer) table(grid [][]string) {
+	for i, row := range grid {
+		p.line("| %s |", strings.Join(row, " | "))
+		if i == 0 {
+			p.line("|%s", strings.Repeat(" --- |", len(row)))
+		}
+	}
+}
+
 // Markdown writes the tables for a document.
 func (r *Report) Markdown(w io.Writer) error {
 	out := &printer{w: w}
@@ -139,13 +187,12 @@ func (r *Report) Markdown(w io.Writer) error {
 	for _, lag := range r.About.Lags {
 		for _, v := range r.views() {
 			out.line("\n**%s, %s**\n", v.title, lagWords(lag))
-			for i, row := range r.grid(v.of, lag) {
-				out.line("| %s |", strings.Join(row, " | "))
-				if i == 0 {
-					out.line("|%s", strings.Repeat(" --- |", len(row)))
-				}
-			}
+			out.table(r.grid(v.of, lag))
 		}
+	}
+	if len(r.Protocol) > 0 {
+		out.line("\n**%s**\n", protocolTitle)
+		out.table(r.protocolGrid())
 	}
 	if len(r.Claims) > 0 {
 		out.line("\n| claim | figure | |\n| --- | --- | --- |")
