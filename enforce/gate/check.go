@@ -16,8 +16,10 @@ import (
 // Fields that nobody asked for are left out: an answer without any costs
 // net/http one map less to make and two less to copy.
 func (g *Gate) serveCheck(w http.ResponseWriter, r *http.Request) {
-	f, trusted := g.facts(r)
-	if trusted && !original(&f, r.Header) {
+	f, trusted := g.identify(r)
+	if !trusted {
+		f.locate(r)
+	} else if !f.describe(r) {
 		g.tally.forged.Add(1)
 		g.refuseCheck(w, http.StatusForbidden)
 		return
@@ -58,13 +60,13 @@ func (g *Gate) refuseCheck(w http.ResponseWriter, status int) {
 	w.WriteHeader(status)
 }
 
-// original replaces the check request's own line by that of the request it asks
-// about. nginx sets one family of fields, Traefik and Caddy the other; whichever
-// the proxy does not set it passes on from the client, so a request with both
-// is forged. Without either the check request stands for itself.
-func original(f *facts, h http.Header) bool {
-	uri, fwd := h["X-Original-Uri"], h["X-Forwarded-Uri"]
-	method := h["X-Original-Method"]
+// describe reads the request that a check asks about. nginx sets one family of
+// fields, Traefik and Caddy the other; whichever the proxy does not set it passes
+// on from the client, so a request with both is forged, and not ok. Without either
+// the check request stands for itself.
+func (f *facts) describe(r *http.Request) (ok bool) {
+	uri, fwd := r.Header["X-Original-Uri"], r.Header["X-Forwarded-Uri"]
+	method, host := r.Header["X-Original-Method"], r.Host
 	switch {
 	case len(uri) > 0 && len(fwd) > 0, len(uri) > 1, len(fwd) > 1:
 		return false
@@ -72,11 +74,12 @@ func original(f *facts, h http.Header) bool {
 		if len(method) > 0 {
 			return false
 		}
-		uri, method = fwd, h["X-Forwarded-Method"]
-		if host := h["X-Forwarded-Host"]; len(host) > 0 {
-			f.setHost(host[len(host)-1])
+		uri, method = fwd, r.Header["X-Forwarded-Method"]
+		if h := r.Header["X-Forwarded-Host"]; len(h) > 0 {
+			host = h[len(h)-1]
 		}
 	case len(uri) == 0:
+		f.locate(r)
 		return true
 	}
 	if len(method) > 1 {
@@ -85,22 +88,18 @@ func original(f *facts, h http.Header) bool {
 	if len(method) == 1 {
 		f.method = method[0]
 	}
-	f.setTarget(uri[0])
+	f.setTarget(uri[0], host)
 	return true
 }
 
-// setHost takes the host of the described request.
-func (f *facts) setHost(host string) {
+// setTarget takes the target, a path or a URL, and host of the described request.
+// It is judged as the same request sent to this listener would be.
+func (f *facts) setTarget(uri, host string) {
 	var ok bool
 	if f.to.host, f.to.bare, ok = normalHost(host); !ok {
 		f.fault = "the host is malformed"
+		return
 	}
-	f.host = f.to.bare
-}
-
-// setTarget takes the target of the described request, a path or a URL. It is
-// judged as the same target sent to this listener would be.
-func (f *facts) setTarget(uri string) {
 	path, query, _ := strings.Cut(uri, "?")
 	if path == "" || path[0] != '/' {
 		u, err := url.Parse(uri)
@@ -116,8 +115,6 @@ func (f *facts) setTarget(uri string) {
 		f.fault = "the request target has a fragment"
 		return
 	}
-	if fault := f.to.setPath(path); fault != "" {
-		f.fault = fault
-	}
-	f.uri, f.path, f.also = uri, f.to.text, f.to.also
+	f.fault = f.to.setPath(path)
+	f.uri, f.host, f.path, f.also = uri, f.to.bare, f.to.text, f.to.also
 }

@@ -166,10 +166,15 @@ func (g *glob) matches(s string) bool {
 // facts reads a request as it stands, and says whether the peer's forwarding
 // fields are to be believed.
 func (g *Gate) facts(r *http.Request) (facts, bool) {
-	f := facts{method: r.Method, uri: r.RequestURI}
-	f.to, f.fault = addressOf(r)
-	f.header = endToEnd(r.Header)
-	f.host, f.path, f.also = f.to.bare, f.to.text, f.to.also
+	f, trusted := g.identify(r)
+	f.locate(r)
+	return f, trusted
+}
+
+// identify reads what a request says of who sends it, and facts' rest but where it
+// wants to go.
+func (g *Gate) identify(r *http.Request) (f facts, trusted bool) {
+	f.method, f.header = r.Method, endToEnd(r.Header)
 	if ap, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		f.client = ap.Addr().Unmap().WithZone("")
 	}
@@ -179,6 +184,13 @@ func (g *Gate) facts(r *http.Request) (facts, bool) {
 	}
 	f.client = fromRight(r.Header["X-Forwarded-For"], g.cfg.TrustedHops, f.client)
 	return f, true
+}
+
+// locate reads where a request wants to go.
+func (f *facts) locate(r *http.Request) {
+	f.uri = r.RequestURI
+	f.to, f.fault = addressOf(r)
+	f.host, f.path, f.also = f.to.bare, f.to.text, f.to.also
 }
 
 // fromRight walks a forwarding list from its trusted end and returns the entry
