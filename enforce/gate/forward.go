@@ -99,7 +99,11 @@ func (x *exchange) informational(code int, header textproto.MIMEHeader) error {
 // connection that turns out to be closed is the transport's affair: it sends
 // again what is idempotent and has no body.)
 func (x *exchange) failed(b *backend, err error) (again bool) {
-	if x.in.Context().Err() != nil || x.body.fault() != nil {
+	gone := x.in.Context().Err() != nil
+	if gone {
+		x.body.settle()
+	}
+	if gone || x.body.fault() != nil {
 		return false
 	}
 	b.failures.Add(1)
@@ -116,15 +120,15 @@ func (x *exchange) failed(b *backend, err error) (again bool) {
 // apologise answers for a backend that did not, or for a client that did not
 // send its body.
 func (x *exchange) apologise(err error) {
-	if x.in.Context().Err() != nil {
-		x.pool.gate.tally.gone.Add(1)
-		x.w.WriteHeader(http.StatusBadGateway) // nobody is there to read it
-		return
-	}
 	if fault := x.body.fault(); fault != nil {
 		x.pool.gate.tally.badBodies.Add(1)
 		x.w.Header()["Connection"] = []string{"close"}
 		problem(x.w, fault.status, fault.detail)
+		return
+	}
+	if x.in.Context().Err() != nil {
+		x.pool.gate.tally.gone.Add(1)
+		x.w.WriteHeader(http.StatusBadGateway) // nobody is there to read it
 		return
 	}
 	var timeout net.Error

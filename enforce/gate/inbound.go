@@ -21,7 +21,10 @@ type inbound struct {
 	stall   time.Duration // 0 for ever
 	left    int64         // bytes still allowed
 	started atomic.Bool
+	hurried atomic.Bool // the wait for the client was ended by settle
 	bad     atomic.Pointer[bodyFault]
+
+	reading sync.Mutex // held while src is read
 
 	mu      sync.Mutex // guards ended, and deadlines after the handler's return
 	ended   bool
@@ -45,9 +48,7 @@ func (b *inbound) init(x *exchange) {
 	if b.left == 0 {
 		b.left = 1<<63 - 1
 	}
-	if b.stall > 0 {
-		b.control = http.NewResponseController(x.w)
-	}
+	b.control = http.NewResponseController(x.w)
 }
 
 // begun reports whether anything was asked of the body.
@@ -59,6 +60,8 @@ func (b *inbound) fault() *bodyFault { return b.bad.Load() }
 // Read implements io.Reader.
 func (b *inbound) Read(p []byte) (int, error) {
 	b.started.Store(true)
+	b.reading.Lock()
+	defer b.reading.Unlock()
 	b.deadline(true)
 	n, err := b.src.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -74,6 +77,8 @@ func (b *inbound) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.finish()
+		return n, err
+	case errors.Is(err, os.ErrDeadlineExceeded) && b.hurried.Load():
 		return n, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, b.blame(&bodyFault{http.StatusRequestTimeout, "the body did not come in time"})
@@ -96,6 +101,21 @@ func (b *inbound) end() {
 	b.ended = true
 	b.mu.Unlock()
 	b.src.Close()
+}
+
+// settle waits until a read that is under way has come to its end, and ends it if
+// it waits for the client. A request's context is canceled by the failure of its
+// connection before the read that failed can say why.
+func (b *inbound) settle() {
+	if !b.begun() {
+		return
+	}
+	if !b.reading.TryLock() {
+		b.hurried.Store(true)
+		_ = b.control.SetReadDeadline(time.Unix(1, 0))
+		b.reading.Lock()
+	}
+	b.reading.Unlock()
 }
 
 func (b *inbound) blame(f *bodyFault) error {
