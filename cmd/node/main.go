@@ -162,7 +162,7 @@ location; together they never admit more than the budget.
 	root.SetErr(p.err)
 	root.AddCommand(p.runCommand(), p.demoCommand(),
 		p.statusCommand(), p.healthCommand(), p.doctorCommand(), p.membersCommand(), p.explainCommand(), p.freezeCommand(), p.unfreezeCommand(),
-		p.applyCommand(), p.forgetCommand(), p.changeCommand(), p.simCommand(),
+		p.applyCommand(), p.forgetCommand(), p.changeCommand(), p.simCommand(), p.traceCommand(),
 		p.configCommand(), p.keygenCommand(), p.versionCommand(), p.manCommand(), p.originCommand())
 	return root
 }
