@@ -52,7 +52,7 @@ func rootCommand(out, errs io.Writer, code *int) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.only, "only", "", "measure only the cases whose name matches this regular expression")
-	f.IntVar(&o.rounds, "rounds", 7, "rounds of every case; at least 5 for a verdict")
+	f.IntVar(&o.rounds, "rounds", 9, "rounds of every case; at least 5 for a verdict")
 	f.BoolVar(&o.smoke, "smoke", false, "see in a few seconds that everything runs; no verdict on speed")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON; the tables go to standard error")
 	f.BoolVar(&o.floors, "floors", false, "measure each floor beside itself instead: how far from 1 noise makes a ratio")
@@ -86,7 +86,8 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) (int, error) {
 		return exitUsage, fmt.Errorf("--only %q: no such case; see --list", o.only)
 	}
 	if o.list {
-		return 0, list(out, chosen)
+		list(out, chosen)
+		return 0, nil
 	}
 	screen := out
 	if o.json {
@@ -140,14 +141,13 @@ func (o *options) cases() ([]measure.Case, place.Place, error) {
 	return append(all, b.Cases()...), b.Place, nil
 }
 
-func list(w io.Writer, cases []measure.Case) error {
+func list(w io.Writer, cases []measure.Case) {
 	for _, c := range cases {
 		fmt.Fprintf(w, "%s: %s\n", c.ID, c.What)
 		for _, cl := range c.Claims {
 			fmt.Fprintf(w, "  %-28s %-12s %s\n", cl.ID, cl.BoundText(), cl.What)
 		}
 	}
-	return nil
 }
 
 // run is one run of the program.

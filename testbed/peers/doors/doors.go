@@ -133,9 +133,9 @@ func atLeast(id, what string, side, other int, bound float64) measure.Claim {
 	return measure.Claim{ID: id, What: what, Metric: measure.Rate, Side: side, Other: other, Sense: measure.AtLeast, Bound: bound}
 }
 
-// atMost is a claim on another metric.
-func atMost(id, what string, m measure.Metric, side, other int, bound float64) measure.Claim {
-	return measure.Claim{ID: id, What: what, Metric: m, Side: side, Other: other, Bound: bound}
+// atMost is a claim on another metric of the first side beside the second's.
+func atMost(id, what string, m measure.Metric, bound float64) measure.Claim {
+	return measure.Claim{ID: id, What: what, Metric: m, Other: 1, Bound: bound}
 }
 
 // noted is a figure without a bound.

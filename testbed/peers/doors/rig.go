@@ -30,7 +30,7 @@ type rig struct {
 	sup   *child.Supervisor
 	gen   *drive.Remote
 	order io.Closer // the generator ends when it is closed
-	ended chan error
+	ended chan struct{}
 	dir   string
 }
 
@@ -55,8 +55,11 @@ func (b *Bench) open() (*rig, error) {
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		return nil, fmt.Errorf("start the load generator: %w", err)
 	}
-	r := &rig{bench: b, sup: child.New(), gen: drive.NewRemote(out, in), order: in, dir: dir, ended: make(chan error, 1)}
-	go func() { r.ended <- cmd.Wait() }()
+	r := &rig{bench: b, sup: child.New(), gen: drive.NewRemote(out, in), order: in, dir: dir, ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		_ = cmd.Wait() // what it had to say, it said on standard error
+	}()
 	return r, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"io"
 	"math"
 	"strings"
@@ -111,7 +112,7 @@ func TestTheChartIsXMLWithABarForEveryRatioThatIsJudged(t *testing.T) {
 		}
 		text := b.String()
 		for d := xml.NewDecoder(&b); ; {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatal(err)
