@@ -13,7 +13,7 @@ func (l *Limiter) Offer(now int64, r Request) (counted bool) {
 	if uint(r.Class) >= uint(len(l.cells)-1) || r.Cost < 1 || r.Cost > MaxCost || l.peekTenant(now, r) != Admitted {
 		return false
 	}
-	l.cells[1+r.Class].refused.Add(r.Cost)
+	l.stripe(r.Class).refused.Add(r.Cost)
 	return true
 }
 
@@ -29,7 +29,7 @@ func (l *Limiter) Again(now int64, r Request) Verdict {
 		l.untakeTenant(r)
 		return v
 	}
-	c := &l.cells[1+r.Class]
+	c := l.stripe(r.Class)
 	c.again.admitted.Add(r.Cost)
 	if int(v.From) != r.Class {
 		c.borrowed.Add(r.Cost)

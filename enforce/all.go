@@ -127,7 +127,7 @@ func (l *Limiter) count(now int64, r Request, v Verdict, wait time.Duration) {
 	if v.Reason == UnknownClass || v.Reason == BadCost || uint(r.Class) >= uint(l.Classes()) {
 		return
 	}
-	c := &l.cells[1+r.Class]
+	c := l.stripe(r.Class)
 	known := r.Client != 0 && l.retries != nil
 	key := mix(r.Client, r.Class)
 	if v.Reason == Admitted {

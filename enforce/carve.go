@@ -142,7 +142,7 @@ func (l *Limiter) Report(class int, admitted, refused int64) {
 	if uint(class) >= uint(l.Classes()) {
 		return
 	}
-	c := &l.cells[1+class]
+	c := l.stripe(class)
 	c.admitted.Add(min(max(admitted, 0), reportMax))
 	c.refused.Add(min(max(refused, 0), reportMax))
 }

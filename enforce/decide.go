@@ -1,6 +1,9 @@
 package enforce
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // Verdict is the outcome of one decision.
 type Verdict struct {
@@ -18,15 +21,23 @@ type Verdict struct {
 // a goroutine that was paused between its clock and its decision neither gains
 // nor loses.
 func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
-	v := l.judge(now, class, cost)
-	if v.Reason == Admitted {
-		c := &l.cells[1+class]
+	if uint(class) >= uint(l.classes) {
+		return l.refuse(UnknownClass)
+	}
+	c := l.stripe(class)
+	if c.spend(l, now, cost) {
+		c.admitted.Add(cost)
+		return Verdict{true, Admitted, int8(class)}
+	}
+	v := l.charge(now, class, cost, c)
+	switch {
+	case v.Reason == Admitted:
 		c.admitted.Add(cost)
 		if int(v.From) != class {
 			c.borrowed.Add(cost)
 		}
-	} else if v.Reason < UnknownClass {
-		l.cells[1+class].refused.Add(cost)
+	case v.Reason != BadCost:
+		c.refused.Add(cost)
 	}
 	return v
 }
@@ -44,7 +55,7 @@ func (l *Limiter) DecideClient(now int64, class int, cost int64, client uint64) 
 	if v.Reason == UnknownClass || v.Reason == BadCost {
 		return v
 	}
-	c := &l.cells[1+class]
+	c := l.stripe(class)
 	key := mix(client, class)
 	if v.Reason != Admitted {
 		if l.retries.marked(now, key) {
@@ -69,11 +80,10 @@ func (l *Limiter) DecideClient(now int64, class int, cost int64, client uint64) 
 // Refund gives back what an admitted request was charged, once, to the buckets
 // that paid. The counts keep it: it was offered and admitted.
 func (l *Limiter) Refund(v Verdict, cost int64) {
-	if v.Reason != Admitted || uint(v.From) >= uint(len(l.cells)-1) || cost < 1 || cost > MaxCost {
+	if v.Reason != Admitted || uint(v.From) >= uint(l.classes) || cost < 1 || cost > MaxCost {
 		return
 	}
-	l.cells[1+v.From].used.Add(-uint64(cost * unit))
-	l.cells[0].used.Add(-uint64(cost * unit))
+	l.giveBack(int(v.From), cost)
 }
 
 func (l *Limiter) refuse(r Reason) Verdict { return Verdict{l.shadow, r, -1} }
@@ -81,9 +91,18 @@ func (l *Limiter) refuse(r Reason) Verdict { return Verdict{l.shadow, r, -1} }
 // judge takes cost from the class (or a lender) and from the budget, or says why
 // not. It counts nothing.
 func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
-	if uint(class) >= uint(len(l.cells)-1) {
+	if uint(class) >= uint(l.classes) {
 		return l.refuse(UnknownClass)
 	}
+	c := l.stripe(class)
+	if c.spend(l, now, cost) {
+		return Verdict{true, Admitted, int8(class)}
+	}
+	return l.charge(now, class, cost, c)
+}
+
+// charge is judge for a class that exists and a stripe whose lease does not pay.
+func (l *Limiter) charge(now int64, class int, cost int64, c *stripe) Verdict {
 	if uint64(cost-1) >= MaxCost {
 		if cost < 1 {
 			return l.refuse(BadCost)
@@ -92,29 +111,37 @@ func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
 	}
 	need := uint64(cost * unit)
 	for {
-		s := l.seg.Load()
-		if now >= s.until {
-			s = l.advance(now)
+		s := l.at(now)
+		ln, all := &s.lines[1+class], &s.lines[0]
+		if ln.lease > 0 && c.refill(l, s, now, class, cost) {
+			return Verdict{true, Admitted, int8(class)}
 		}
 		dt := max(now-s.t0, 0)
 		from, keep := class, uint64(0)
-		if !take(&l.cells[1+class].used, &s.lines[1+class], dt, need, 0) {
+		if !take(&l.cells[1+class].used, ln, dt, need, 0) {
+			if l.recall(now, s, 1<<class) {
+				continue
+			}
 			if from = l.borrow(s, dt, class, need); from < 0 {
-				return l.refuse(why(&s.lines[1+class], need, ClassEmpty))
+				return l.refuse(why(ln, need, ClassEmpty))
 			}
 			keep = s.lines[1+from].half() // what the owner kept must be worth something
 		}
-		ok := take(&l.cells[0].used, &s.lines[0], dt, need, keep)
+		ok := take(&l.cells[0].used, all, dt, need, keep)
 		// A lowering that came in between is obeyed too (trap 11): the token
 		// goes back, and the new share decides.
 		if ok && l.seg.Load() == s {
+			if ln.wide > ln.lease {
+				c.busy(l, s, now, class, cost)
+			}
 			return Verdict{true, Admitted, int8(from)}
 		}
 		l.cells[1+from].used.Add(-need)
-		if !ok {
-			return l.refuse(why(&s.lines[0], need, BudgetEmpty))
+		if ok {
+			l.cells[0].used.Add(-need)
+		} else if !l.recall(now, s, math.MaxUint64) {
+			return l.refuse(why(all, need, BudgetEmpty))
 		}
-		l.cells[0].used.Add(-need)
 	}
 }
 

@@ -42,6 +42,10 @@ type LimiterConfig struct {
 	// not count as demand; rounded up to a power of two. 0 means DefaultClients,
 	// negative means none. 8 bytes each.
 	Clients int
+	// Cores is how many goroutines may decide at the same time without sharing
+	// counters: 128 bytes for each, rounded up to a power of two, and class. 0
+	// means GOMAXPROCS; at most 64. With 1 no class is ever leased to cores.
+	Cores int
 	// Tenants bounds single tenants of class k by Tenants[k]; nil means none of
 	// any class, as does the zero TenantConfig of one.
 	Tenants []TenantConfig
@@ -64,6 +68,9 @@ func (c LimiterConfig) Validate() error {
 	}
 	if c.LargestCost < 0 || c.LargestCost > MaxCost {
 		errs = append(errs, fmt.Errorf("largest cost %d: want 1..%d", c.LargestCost, int64(MaxCost)))
+	}
+	if c.Cores < 0 {
+		errs = append(errs, fmt.Errorf("cores %d: want 0 or more", c.Cores))
 	}
 	if c.Clients > 1<<26 {
 		errs = append(errs, fmt.Errorf("clients %d: want at most %d", c.Clients, 1<<26))
@@ -88,7 +95,10 @@ func (c LimiterConfig) Validate() error {
 type Limiter struct {
 	// Read-only after NewLimiter, apart from seg, which changes with the share.
 	seg     atomic.Pointer[segment]
-	cells   []cell // [0] the budget, [1+k] class k
+	cells   []cell   // [0] the budget, [1+k] class k
+	stripes []stripe // [core*classes+k]
+	cores   int      // a power of two
+	classes int
 	lends   []bool // nil when nothing is revocable
 	borrows []bool
 	shadow  bool
@@ -103,16 +113,16 @@ type Limiter struct {
 	carving carving
 }
 
-// cell is what one bucket's decisions write. The counters share the line of the
-// word they belong to: a core that has just won the word owns the line already.
-// Two lines each, because the prefetcher pairs them.
+// cell is the word of one bucket. All words of a limiter are next to each other:
+// a decision that charges two of them wants one line, not two.
 type cell struct {
-	used     atomic.Uint64 // credit spent, micro-units
-	admitted atomic.Int64  // units, offered for the first time
-	refused  atomic.Int64  // likewise
-	borrowed atomic.Int64
-	again    struct{ admitted, refused atomic.Int64 } // retries
-	_        [128 - 48]byte
+	used atomic.Uint64 // credit spent, micro-units
+}
+
+// newCells returns n words that share their lines with nothing else.
+func newCells(n int) []cell {
+	const line = 128 / 8
+	return make([]cell, (n+line-1)/line*line)[:n:n]
 }
 
 // NewLimiter returns a limiter that refuses everything until its first
@@ -123,10 +133,11 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 		panic("enforce: " + err.Error())
 	}
 	l := &Limiter{
-		cells:  make([]cell, 1+cfg.Classes),
+		cells: newCells(1 + cfg.Classes), classes: cfg.Classes, cores: coresFor(cfg.Cores),
 		shadow: cfg.Shadow,
-		shape:  shape{burst: cfg.Burst, largest: max(cfg.LargestCost, 1), lending: cfg.Revocable},
+		shape:  shape{burst: cfg.Burst, largest: max(cfg.LargestCost, 1), lending: cfg.Revocable, cores: coresFor(cfg.Cores)},
 	}
+	l.stripes = make([]stripe, l.cores*l.classes)
 	if cfg.Burst == 0 {
 		l.shape.burst = DefaultBurst
 	}
@@ -177,7 +188,7 @@ func (l *Limiter) SetSchedule(now int64, steps []Step) {
 		l.behind++
 	}
 	l.last = now
-	l.install(now, l.carving.follow(now, clean(now, steps, len(l.cells)-1)))
+	l.install(now, l.carving.follow(now, clean(now, steps, l.classes)))
 	if now >= l.newest || l.behind >= steppedAfter {
 		l.newest, l.behind = now, 0
 	}
@@ -186,7 +197,7 @@ func (l *Limiter) SetSchedule(now int64, steps []Step) {
 // install puts a cleaned schedule in force, with l.setting held.
 func (l *Limiter) install(now int64, steps []Step) {
 	for {
-		s := l.advance(now)
+		s := l.unlet(now)
 		t := max(now, s.t0) // a Decide with a later reading may have been here
 		if l.behind >= steppedAfter {
 			t = now
@@ -258,20 +269,24 @@ type Quota struct {
 // Quota returns the state of class k's bucket at now; the zero Quota for an
 // unknown class.
 func (l *Limiter) Quota(now int64, class int) Quota {
-	if uint(class) >= uint(len(l.cells)-1) {
+	if uint(class) >= uint(l.classes) {
 		return Quota{}
 	}
 	s := l.advance(now)
 	dt := max(now-s.t0, 0)
 	ln := &s.lines[1+class]
 	have := l.tokens(s, 1+class, dt)
+	most := int64(ln.cap)
+	if s.exact != nil {
+		most = int64(s.exact.lines[1+class].cap)
+	}
 	q := Quota{
-		Rate: ln.rate, Cap: int64(ln.cap) / unit,
+		Rate: ln.rate, Cap: most / unit,
 		Tokens: max(0, min(have, l.tokens(s, 0, dt))) / unit,
 		Full:   NoToken,
 	}
 	if ln.mult > 0 {
-		q.Full = time.Duration(timeFor(int64(ln.cap)-have, ln.mult))
+		q.Full = time.Duration(timeFor(most-have, ln.mult))
 	}
 	return q
 }
@@ -279,7 +294,7 @@ func (l *Limiter) Quota(now int64, class int) Quota {
 // tokens returns what bucket b holds, in micro-units; negative in debt.
 func (l *Limiter) tokens(s *segment, b int, dt int64) int64 {
 	ln := &s.lines[b]
-	return min(int64(ln.at(dt)-l.cells[b].used.Load()), int64(ln.cap))
+	return min(int64(ln.at(dt)-l.cells[b].used.Load()), int64(ln.cap)) + l.held(s, b)
 }
 
 // NoToken is what RetryAfter says when no token is in sight: the share is 0, or
@@ -292,7 +307,7 @@ const NoToken = 10 * time.Second
 // both hold enough, by the schedule in force. At most one hour; NoToken when
 // there is no such instant.
 func (l *Limiter) RetryAfter(now int64, class int, cost int64) time.Duration {
-	if uint(class) >= uint(len(l.cells)-1) || cost < 1 || cost > MaxCost {
+	if uint(class) >= uint(l.classes) || cost < 1 || cost > MaxCost {
 		return NoToken
 	}
 	s := l.advance(now)
@@ -369,17 +384,20 @@ type Counts struct {
 // other, so a decision in flight can be in one and not yet in another; each only
 // ever grows.
 func (l *Limiter) Counts(dst []Counts) {
-	for k := range min(len(dst), len(l.cells)-1) {
-		c := &l.cells[1+k]
-		adm, ref := c.admitted.Load(), c.refused.Load()
-		admAgain, refAgain := c.again.admitted.Load(), c.again.refused.Load()
+	for k := range min(len(dst), l.classes) {
+		var adm, ref, admAgain, refAgain, borrowed int64
+		for i := k; i < len(l.stripes); i += l.classes {
+			c := &l.stripes[i]
+			adm, ref, borrowed = adm+c.admitted.Load(), ref+c.refused.Load(), borrowed+c.borrowed.Load()
+			admAgain, refAgain = admAgain+c.again.admitted.Load(), refAgain+c.again.refused.Load()
+		}
 		excess := l.TenantCounts(k).Refused
 		dst[k] = Counts{
 			Offered: adm + ref, Admitted: adm + admAgain, Refused: ref + refAgain + excess,
-			Borrowed: c.borrowed.Load(), Retries: admAgain + refAgain, Excess: excess,
+			Borrowed: borrowed, Retries: admAgain + refAgain, Excess: excess,
 		}
 	}
 }
 
 // Classes returns the number of classes.
-func (l *Limiter) Classes() int { return len(l.cells) - 1 }
+func (l *Limiter) Classes() int { return l.classes }

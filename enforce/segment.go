@@ -54,9 +54,11 @@ const (
 type line struct {
 	c0   uint64
 	mult uint64 // micro-units per ns, shift fraction bits, rounded down
-	cap  uint64 // tokens kept at most
+	cap  uint64 // tokens kept at most; what stripes can hold is not in it
 	frac uint64 // fraction of a micro-unit left over at t0; < 2^shift
 	rate allocator.Rate
+	// Units of a class that each stripe can hold: if leases are let, and now.
+	wide, lease int64
 }
 
 // at returns the credit dt nanoseconds after the segment's start. It leaves the
@@ -93,6 +95,10 @@ type segment struct {
 	// rest is what the schedule says from until on, where the chain was cut
 	// short (next is nil); its first step is the one in force at until.
 	rest []Step
+	// leased is the set of classes that have leases; then exact is the segment
+	// without.
+	leased uint64
+	exact  *segment
 }
 
 // points returns the exact state of every bucket at the instant t.
@@ -109,6 +115,7 @@ type shape struct {
 	burst   time.Duration
 	largest int64 // units; the least cap of a bucket that has a rate
 	lending bool  // classes lend tokens to one another
+	cores   int   // stripes of each class
 }
 
 // least returns the smallest cap, in units, that bucket b may have in a step.
@@ -168,6 +175,9 @@ func (sh shape) chain(from []point, t0 int64, steps []Step) *segment {
 				c0: from[b].credit, frac: from[b].frac,
 				mult: slope(r), cap: sh.capOf(r, sh.least(&st, b)), rate: r,
 			}
+		}
+		for k := range len(s.lines) - 1 {
+			s.lines[1+k].wide = sh.wide(s.lines, k)
 		}
 		if head == nil {
 			head = s

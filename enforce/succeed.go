@@ -68,12 +68,18 @@ func (l *Limiter) inherit(b, old int, before *Limiter, left []int64, points []po
 	} else {
 		l.cells[b].used.Store(uint64(-left[old]))
 	}
-	to, was := &l.cells[b], &before.cells[old]
-	to.admitted.Store(was.admitted.Load())
-	to.refused.Store(was.refused.Load())
-	to.borrowed.Store(was.borrowed.Load())
-	to.again.admitted.Store(was.again.admitted.Load())
-	to.again.refused.Store(was.again.refused.Load())
+	if b == 0 {
+		return
+	}
+	to := &l.stripes[b-1]
+	for i := old - 1; i < len(before.stripes); i += before.classes {
+		was := &before.stripes[i]
+		to.admitted.Add(was.admitted.Load())
+		to.refused.Add(was.refused.Load())
+		to.borrowed.Add(was.borrowed.Load())
+		to.again.admitted.Add(was.again.admitted.Load())
+		to.again.refused.Add(was.again.refused.Load())
+	}
 }
 
 // retire lowers l to nothing and returns what each bucket had left at the
@@ -86,7 +92,7 @@ func (l *Limiter) retire(now int64) (t int64, left []int64) {
 	nothing := clean(now, nil, l.Classes())
 	l.carving.given = nothing
 	for {
-		s := l.advance(now)
+		s := l.unlet(now)
 		t = max(now, s.t0)
 		n := l.shape.chain(s.points(t), t, nothing)
 		for b := range left {
