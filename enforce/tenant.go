@@ -3,7 +3,6 @@ package enforce
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -17,9 +16,10 @@ import (
 // spend the class. Doors name a tenant by a hash of its name, made with a secret
 // seed and the same one at every door of the node ([keyed.Hash]).
 //
-// A part of the class's rate needs no rate of its own: the tenant's bucket lives
-// on the credit of the class, in which its requests are dearer by as much. So it
-// follows every change of share to the instant, as the class does.
+// A tenant that gets a part of the class gets it of the share in force or of the
+// class's base at this node, whichever is more. Of the share alone would not do:
+// where few tenants are active the class's demand is only what they may have of
+// the share, the share follows the demand, and both would shrink together.
 //
 // A request that its tenant's bucket refuses changes nothing that admission of
 // others reads. It is counted as refused and is no demand of the class: no share,
@@ -29,10 +29,14 @@ import (
 // TenantConfig bounds each tenant of one class at this node. The zero value means
 // that the class has no tenants. Of Share and Rate exactly one is set.
 type TenantConfig struct {
-	// Share is each tenant's part of the class's rate in force at this node, in
-	// parts per million, 1..1,000,000; so over all nodes a tenant has at most
-	// that part of the class.
+	// Share is each tenant's part, in parts per million, 1..1,000,000, of the
+	// class's rate in force at this node or of Base, whichever is more. So over
+	// all nodes a tenant has at most that part of the class and of what nodes
+	// lent each other.
 	Share int64
+	// Base is the rate that the class has at this node when nobody borrows. 0 lets
+	// Share be of the rate in force alone.
+	Base allocator.Rate
 	// Rate is each tenant's rate at each node.
 	Rate allocator.Rate
 	// Burst sizes the bucket: the tenant's rate x Burst, at least two requests of
@@ -57,6 +61,9 @@ func (c TenantConfig) validate() error {
 	if c.Share < 0 || c.Share > 1_000_000 || c.Rate < 0 || c.Rate > MaxRate || (c.Share == 0) == (c.Rate == 0) {
 		errs = append(errs, fmt.Errorf("share %d and rate %d: want one of them, within 1..1000000 or 1..%d", c.Share, c.Rate, MaxRate))
 	}
+	if c.Base < 0 || c.Base > MaxRate {
+		errs = append(errs, fmt.Errorf("base %d: want 0..%d", c.Base, MaxRate))
+	}
 	if c.Burst < 0 {
 		errs = append(errs, fmt.Errorf("burst %v: want a positive duration", c.Burst))
 	}
@@ -79,23 +86,31 @@ type Request struct {
 // tenants is the buckets of one class's tenants.
 type tenants struct {
 	cfg   TenantConfig
-	burst time.Duration // cfg.Burst, or the limiter's
+	class int
+	owner *Limiter
+	shape shape // of a tenant's bucket
+	least int64 // units that it can hold at least: two requests of LargestCost
 	table *keyed.Table
-	per   uint64 // credit that one unit costs
-	least uint64 // the smallest cap: two requests of LargestCost
-	// Of tenants with a rate of their own:
-	own line // its credit since the clock began
-	// Of those with a part of the class's:
-	share bool
-	scale uint64 // cap for each micro-unit of the class's cap, 32 fraction bits
-	base  uint64 // credit of the class before this limiter, less what was left of it
+	line  atomic.Pointer[tenantLine] // the newest
 
 	_       [64]byte
 	refused atomic.Int64 // units that were refused and are no demand
 	_       [56]byte
 }
 
-func newTenants(cfg LimiterConfig, sh shape) []*tenants {
+// tenantLine is what each tenant was granted, from the begin of one segment on.
+type tenantLine struct {
+	seg *segment // nil: for ever, from the begin of the clock
+	line
+	late uint64 // what is granted in lateMax
+}
+
+// lateMax is the longest that a caller may be paused between its reading of the
+// clock and its decision without finding a tenant's bucket fuller than it is.
+const lateMax = time.Minute
+
+// newTenants makes the buckets of every class that has tenants; nil if none has.
+func newTenants(l *Limiter, cfg LimiterConfig, now int64) []*tenants {
 	var out []*tenants
 	for k, c := range cfg.Tenants {
 		if c == (TenantConfig{}) {
@@ -104,61 +119,80 @@ func newTenants(cfg LimiterConfig, sh shape) []*tenants {
 		if out == nil {
 			out = make([]*tenants, cfg.Classes)
 		}
-		out[k] = newTenantsOf(c, sh)
+		t := &tenants{cfg: c, class: k, owner: l, shape: shape{burst: c.Burst}, least: 2 * l.shape.largest}
+		if c.Burst == 0 {
+			t.shape.burst = l.shape.burst
+		}
+		if c.Keys == 0 {
+			c.Keys = DefaultKeys
+		}
+		t.table = keyed.New(c.Keys)
+		if c.Rate > 0 {
+			t.line.Store(newTenantLine(nil, t.at(c.Rate, point{})))
+		} else {
+			t.line.Store(newTenantLine(&segment{t0: now, until: now}, line{}))
+		}
+		out[k] = t
 	}
 	return out
 }
 
-func newTenantsOf(c TenantConfig, sh shape) *tenants {
-	t := &tenants{cfg: c, burst: c.Burst, per: uint64(unit), share: c.Share > 0}
-	if t.burst == 0 {
-		t.burst = sh.burst
+func newTenantLine(s *segment, ln line) *tenantLine {
+	return &tenantLine{s, ln, min((&line{mult: ln.mult}).pointAt(int64(lateMax)).credit, keyed.MaxCap)}
+}
+
+// at returns the line of a rate, that begins with some credit.
+func (t *tenants) at(r allocator.Rate, from point) line {
+	return line{c0: from.credit, frac: from.frac, mult: slope(r), cap: max(t.shape.capOf(r, t.least), uint64(t.least*unit)), rate: r}
+}
+
+// rate returns a tenant's part when the class has some rate.
+func (t *tenants) rate(class allocator.Rate) allocator.Rate {
+	if t.cfg.Rate > 0 {
+		return t.cfg.Rate
 	}
-	if c.Keys == 0 {
-		c.Keys = DefaultKeys
-	}
-	t.table = keyed.New(c.Keys)
-	if t.share {
-		t.per = (1e12 + uint64(c.Share) - 1) / uint64(c.Share) // rounded up: never more than the share
-		t.scale = math.MaxUint64
-		if hi, lo := bits.Mul64(uint64(t.burst), 1<<32); hi < uint64(sh.burst) {
-			t.scale, _ = bits.Div64(hi, lo, uint64(sh.burst))
-		}
-	}
-	t.least = min(t.price(2*sh.largest), keyed.MaxCap)
-	if !t.share {
-		own := shape{burst: t.burst}
-		t.own = line{mult: slope(c.Rate), cap: max(own.capOf(c.Rate, 0), t.least), rate: c.Rate}
-	}
-	return t
+	hi, lo := bits.Mul64(uint64(max(class, t.cfg.Base)), uint64(t.cfg.Share))
+	q, _ := bits.Div64(hi, lo, 1e6)
+	return allocator.Rate(q)
 }
 
 // terms returns what a request of some cost, 1..MaxCost, is judged by at an
 // instant of segment s, and false when no bucket ever holds that much.
-func (t *tenants) terms(s *segment, class int, now, cost int64) (c keyed.Terms, fits bool) {
-	if t.share {
-		ln := &s.lines[1+class]
-		hi, lo := bits.Mul64(ln.cap, t.scale)
-		c.Cap = uint64(keyed.MaxCap)
-		if hi < keyed.MaxCap>>32 {
-			c.Cap = max(hi<<32|lo>>32, t.least)
+func (t *tenants) terms(s *segment, now, cost int64) (c keyed.Terms, fits bool) {
+	ln, t0 := t.line.Load(), int64(0)
+	if ln.seg != nil {
+		if ln.seg != s {
+			ln = t.follow(s)
 		}
-		c.Credit = ln.at(max(now-s.t0, 0)) + t.base
-	} else {
-		c.Cap = t.own.cap
-		c.Credit = t.own.at(max(now, 0))
+		t0 = ln.seg.t0
 	}
-	c.Need = t.price(cost)
+	c = keyed.Terms{Credit: ln.at(max(now-t0, 0)), Cap: ln.cap, Late: ln.late, Need: uint64(cost * unit)}
 	return c, c.Need <= c.Cap
 }
 
-// price returns the credit that some units cost; more than any bucket holds where
-// it does not fit one.
-func (t *tenants) price(units int64) uint64 {
-	if hi, lo := bits.Mul64(uint64(units), t.per); hi == 0 {
-		return min(lo, keyed.MaxCap+1)
+// follow makes the line of segment s and returns it; or the one there is, to
+// whoever was paused with a segment that is not in force any more.
+func (t *tenants) follow(s *segment) *tenantLine {
+	for {
+		old := t.line.Load()
+		if old.seg == s || s.t0 < old.seg.t0 && t.owner.seg.Load() != s {
+			return old
+		}
+		p := old.pointAt(min(s.t0, old.seg.until) - old.seg.t0)
+		// Segments that went by while no tenant asked count as the least that
+		// each may have had.
+		if gap := s.t0 - old.seg.until; gap > 0 {
+			p = (&line{c0: p.credit, frac: p.frac, mult: slope(t.rate(0))}).pointAt(gap)
+		}
+		class := s.lines[1+t.class].rate
+		fresh := newTenantLine(s, t.at(t.rate(class), p))
+		if class == 0 {
+			fresh.cap = max(fresh.cap, old.cap) // nothing gets in; what was saved stays
+		}
+		if t.line.CompareAndSwap(old, fresh) {
+			return fresh
+		}
 	}
-	return keyed.MaxCap + 1
 }
 
 // tenantsOf returns the buckets that r's tenant is in, nil when only its class
@@ -198,24 +232,37 @@ func (l *Limiter) RetryAfterRequest(now int64, r Request) time.Duration {
 		return wait
 	}
 	s := l.advance(now)
-	c, fits := t.terms(s, r.Class, now, r.Cost)
-	short := int64(c.Need) - t.table.Level(r.Tenant, c)
-	switch {
-	case !fits:
+	c, fits := t.terms(s, now, r.Cost)
+	if !fits {
 		return NoToken
-	case short <= 0:
+	}
+	short := int64(c.Need) - t.table.Level(r.Tenant, c)
+	if short <= 0 {
 		return wait
 	}
-	ns, ok := int64(0), true
-	if t.share {
-		ns, ok = s.gain(1+r.Class, now, short)
-	} else {
-		ns = timeFor(short, t.own.mult)
-	}
+	ns, ok := t.wait(s, now, short)
 	if !ok {
 		return NoToken
 	}
 	return max(wait, time.Duration(min(ns, int64(time.Hour))))
+}
+
+// wait returns the nanoseconds after now in which a tenant is granted some
+// micro-units by the schedule in force, and false when it never is.
+func (t *tenants) wait(s *segment, now, micro int64) (int64, bool) {
+	at := max(now, s.t0)
+	micro++ // an anchor on the way can hide the fraction of a micro-unit
+	for ; s != nil; s = s.next {
+		ln := t.at(t.rate(s.lines[1+t.class].rate), point{})
+		if ln.mult > 0 {
+			if d := timeFor(micro, ln.mult); d < s.until-at || s.next == nil {
+				return satAdd(at-now, d), true
+			}
+		}
+		micro = max(1, micro-int64(ln.pointAt(s.until-at).credit))
+		at = s.until
+	}
+	return 0, false
 }
 
 // QuotaRequest is Quota as r's tenant sees it: its own bucket, and what the class
@@ -227,46 +274,14 @@ func (l *Limiter) QuotaRequest(now int64, r Request) Quota {
 		return q
 	}
 	s := l.advance(now)
-	c, _ := t.terms(s, r.Class, now, r.Cost)
+	c, _ := t.terms(s, now, r.Cost)
 	have := t.table.Level(r.Tenant, c)
-	q.Cap = int64(c.Cap / t.per)
-	q.Tokens = max(0, min(q.Tokens, have/int64(t.per)))
-	if t.share {
-		hi, lo := bits.Mul64(uint64(q.Rate), uint64(t.cfg.Share))
-		rate, _ := bits.Div64(hi, lo, 1e6)
-		q.Rate = allocator.Rate(rate)
-		q.Full = t.full(s.lines[1+r.Class].mult, int64(c.Cap)-have)
-	} else {
-		q.Rate = t.own.rate
-		q.Full = t.full(t.own.mult, int64(c.Cap)-have)
+	ln := t.at(t.rate(s.lines[1+r.Class].rate), point{})
+	q = Quota{Rate: ln.rate, Cap: int64(c.Cap) / unit, Tokens: max(0, min(q.Tokens, have/unit)), Full: NoToken}
+	if ln.mult > 0 {
+		q.Full = time.Duration(timeFor(int64(c.Cap)-have, ln.mult))
 	}
 	return q
-}
-
-// full returns how long credit takes to grow by some, NoToken if it never does.
-func (t *tenants) full(mult uint64, credit int64) time.Duration {
-	if mult == 0 {
-		return NoToken
-	}
-	return time.Duration(timeFor(credit, mult))
-}
-
-// gain returns the nanoseconds after now in which bucket b is granted some
-// micro-units, and false when it never is.
-func (s *segment) gain(b int, now, micro int64) (int64, bool) {
-	t := max(now, s.t0)
-	micro++ // an anchor on the way can hide the fraction of a micro-unit
-	for ; s != nil; s = s.next {
-		ln := &s.lines[b]
-		if ln.mult > 0 {
-			if d := timeFor(micro, ln.mult); d < s.until-t || s.next == nil {
-				return satAdd(t-now, d), true
-			}
-		}
-		micro = max(1, micro-int64(ln.pointAt(s.until-t).credit-ln.c0))
-		t = s.until
-	}
-	return 0, false
 }
 
 // takeTenant charges the tenant's bucket of r, if it has one: Admitted, or why
@@ -276,7 +291,7 @@ func (l *Limiter) takeTenant(now int64, r Request) Reason {
 	if t == nil {
 		return Admitted
 	}
-	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
+	c, fits := t.terms(l.at(now), now, r.Cost)
 	if !fits {
 		return CostOverBurst
 	}
@@ -297,7 +312,7 @@ func (l *Limiter) at(now int64) *segment {
 // untakeTenant gives back what takeTenant took.
 func (l *Limiter) untakeTenant(r Request) {
 	if t := l.tenantsOf(&r); t != nil {
-		t.table.Return(r.Tenant, uint64(r.Cost)*t.per)
+		t.table.Return(r.Tenant, uint64(r.Cost*unit))
 	}
 }
 
@@ -311,15 +326,15 @@ func (l *Limiter) peekTenantAfter(now int64, r Request, before int64) Reason {
 	if t == nil {
 		return Admitted
 	}
-	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
+	c, fits := t.terms(l.at(now), now, r.Cost)
 	if !fits {
 		return CostOverBurst
 	}
-	need, earlier := int64(c.Need), t.price(before)
+	need, earlier := r.Cost*unit, before*unit
 	if before > 0 {
-		c.Need = earlier // what a new tenant's bucket begins with
+		c.Need = uint64(earlier) // what a new tenant's bucket begins with
 	}
-	if t.table.Level(r.Tenant, c)-int64(earlier) < need {
+	if t.table.Level(r.Tenant, c)-earlier < need {
 		return TenantEmpty
 	}
 	return Admitted
@@ -332,7 +347,7 @@ func (l *Limiter) asked(now int64, r *Request, v Verdict) bool {
 	if t == nil {
 		return true
 	}
-	c, fits := t.terms(l.at(now), r.Class, now, r.Cost)
+	c, fits := t.terms(l.at(now), now, r.Cost)
 	if fits && v.Reason != TenantEmpty && t.table.Ask(r.Tenant, c) {
 		return true
 	}
@@ -355,20 +370,31 @@ func (l *Limiter) TenantCounts(class int) TenantCounts {
 	return TenantCounts{t.refused.Load(), t.table.Evicted()}
 }
 
-// follow takes over the tenants of classes that are bounded as before from a
-// limiter that has ended.
-func (l *Limiter) followTenants(before *Limiter, from []int) {
-	s, was := l.seg.Load(), before.seg.Load()
+// followTenants makes the lines of a segment that SetSchedule has put in the place
+// of one that was meant to last longer.
+func (l *Limiter) followTenants(s *segment) {
+	for _, t := range l.tenants {
+		if t != nil && t.cfg.Share > 0 {
+			t.follow(s)
+		}
+	}
+}
+
+// inheritTenants takes over the tenants of classes that are bounded as before from
+// a limiter that has ended.
+func (l *Limiter) inheritTenants(before *Limiter, from []int) {
 	for k, t := range l.tenants {
 		if t == nil || from[k] < 0 || from[k] >= len(before.tenants) {
 			continue
 		}
 		old := before.tenants[from[k]]
-		if old == nil || old.cfg != t.cfg || old.burst != t.burst {
+		if old == nil || old.shape.burst != t.shape.burst || (old.cfg.Rate != t.cfg.Rate) || old.cfg.Share != t.cfg.Share || old.cfg.Keys != t.cfg.Keys {
 			continue
 		}
 		t.table = old.table
-		t.base = old.base + was.lines[1+from[k]].c0 - s.lines[1+k].c0
+		if t.cfg.Share > 0 {
+			t.line.Store(old.line.Load())
+		}
 		t.refused.Store(old.refused.Load())
 	}
 }
@@ -399,7 +425,7 @@ func (h *Handle) Decide(now int64, cost int64) Verdict {
 	if h.t == nil || uint64(cost-1) >= MaxCost {
 		return l.Decide(now, h.class, cost)
 	}
-	c, fits := h.t.terms(l.at(now), h.class, now, cost)
+	c, fits := h.t.terms(l.at(now), now, cost)
 	ref, out := h.ref.Load(), keyed.Short
 	if fits {
 		if out = ref.Take(c); out == keyed.Gone {

@@ -173,6 +173,18 @@ func TestABucketLeftAloneUntilTheCreditHasGoneAroundIsFull(t *testing.T) {
 	}
 }
 
+func TestACallerThatWasPausedWithItsReadingFindsNoFullBucket(t *testing.T) {
+	for _, late := range []uint64{1, 50, 51, 1000} {
+		table := New(1)
+		c := Terms{Credit: 5000, Cap: 50, Late: 1000, Need: 1}
+		table.Take(2, c) // has nothing left
+		c.Credit -= late
+		if _, out := table.Take(2, c); out != Short || table.Level(2, c) != -int64(late) {
+			t.Errorf("%d late: %v, and %d in the bucket", late, out, table.Level(2, c))
+		}
+	}
+}
+
 func TestAMillionKeysStayInTheTableOfAHundredThousand(t *testing.T) {
 	const keys, most = 100_000, 48*100_000 + 192
 	table := New(keys)

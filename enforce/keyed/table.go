@@ -21,6 +21,11 @@ type Terms struct {
 	Credit uint64 // what every bucket was ever granted; wraps around
 	Cap    uint64 // what a bucket keeps at most, up to MaxCap
 	Need   uint64 // what the request costs, 1..MaxCap
+	// Late is the credit of the longest time for which a caller may have been
+	// paused with its reading: a bucket may seem to have spent up to that much
+	// more than was granted. Beyond it, and beyond Cap, the credit has gone around
+	// since the bucket was used. Up to MaxCap.
+	Late uint64
 }
 
 // Table is a bounded table of buckets. The zero value is unusable.
@@ -57,8 +62,7 @@ func (t *Table) Evicted() int64 { return t.evicted.Load() }
 // spend returns what a bucket's word becomes when it pays, and whether it holds
 // enough.
 func (c *Terms) spend(used uint64) (after uint64, ok bool) {
-	have := c.Credit - used
-	if have > c.Cap && -have > c.Cap {
+	if have := c.Credit - used; have > c.Cap && !c.inDebt(have) {
 		used = c.Credit - c.Cap // what overflowed is gone
 	}
 	after = used + c.Need
@@ -68,7 +72,7 @@ func (c *Terms) spend(used uint64) (after uint64, ok bool) {
 // level returns what a bucket holds; negative in debt, to callers whose reading
 // of the time is older than that of others.
 func (c *Terms) level(used uint64) int64 {
-	if have := c.Credit - used; have <= c.Cap || -have <= c.Cap {
+	if have := c.Credit - used; have <= c.Cap || c.inDebt(have) {
 		return int64(have)
 	}
 	return int64(c.Cap)
@@ -78,11 +82,14 @@ func (c *Terms) level(used uint64) int64 {
 // which the one with the highest figure goes first.
 func (c *Terms) idle(used uint64) uint64 {
 	have := c.Credit - used
-	if -have <= c.Cap {
-		return 0 // empty or in debt
+	if c.inDebt(have) {
+		return 0
 	}
 	return have
 }
+
+// inDebt says whether a bucket has spent more than was granted.
+func (c *Terms) inDebt(have uint64) bool { return -have-1 < max(c.Cap, c.Late) }
 
 // home returns the set of a key, and the way at which to look first.
 func (t *Table) home(key uint64) (*set, int) {
