@@ -11,6 +11,7 @@ import (
 	"subak/allocator"
 	"subak/enforce"
 	"subak/enforce/keyed"
+	"subak/enforce/limit"
 	"subak/testbed/peers/measure"
 )
 
@@ -28,9 +29,9 @@ type tenants struct {
 	*subject
 	names   []string
 	seed    maphash.Seed
-	handles []*enforce.Handle
+	handles []*limit.Tenant
 	order   []uint16
-	at      [3]int // where each loop is in the order
+	at      [4]int // where each loop is in the order
 	others  limiters
 }
 
@@ -45,7 +46,7 @@ func newTenants(now func() int64) *tenants {
 	}
 	for i := range tenantCount {
 		t.names = append(t.names, fmt.Sprintf("customer-%05d", i))
-		t.handles = append(t.handles, t.limiter.Hold(0, keyed.Hash(t.seed, t.names[i])))
+		t.handles = append(t.handles, t.class.For(t.names[i]))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range orderSize {
@@ -65,6 +66,17 @@ func (t *tenants) next(l, n int) int {
 func (t *tenants) byName(n int) (admitted int) {
 	at := t.next(0, n)
 	for i := range n {
+		if t.class.Decide(limit.Call{Tenant: t.names[t.order[(at+i)%orderSize]]}).OK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// byKey is byName without the door for Go code.
+func (t *tenants) byKey(n int) (admitted int) {
+	at := t.next(3, n)
+	for i := range n {
 		key := keyed.Hash(t.seed, t.names[t.order[(at+i)%orderSize]])
 		if t.limiter.DecideRequest(t.now(), enforce.Request{Cost: 1, Tenant: key}).OK {
 			admitted++
@@ -76,7 +88,7 @@ func (t *tenants) byName(n int) (admitted int) {
 func (t *tenants) byHandle(n int) (admitted int) {
 	at := t.next(1, n)
 	for i := range n {
-		if t.handles[t.order[(at+i)%orderSize]].Decide(t.now(), 1).OK {
+		if t.handles[t.order[(at+i)%orderSize]].Allow() {
 			admitted++
 		}
 	}
@@ -102,17 +114,19 @@ func (s Scale) tenants() []measure.Case {
 	return []measure.Case{{
 		ID: "library/tenants", What: "one decision for one of 10,000 tenants, uniform, one goroutine", Show: nanos, Batches: s.Batches,
 		Sides: []measure.Side{
-			s.side("Class.For(name).Allow", admits, func(n int) int { return t().byName(n) }),
-			s.side("held handle", admits, func(n int) int { return t().byHandle(n) }),
+			s.side("Class.Decide, by name", admits, func(n int) int { return t().byName(n) }),
+			s.side("Class.For, held", admits, func(n int) int { return t().byHandle(n) }),
 			s.side(theirs, admits, func(n int) int { return t().byMap(n) }),
+			s.side("Limiter.DecideRequest, by name", admits, func(n int) int { return t().byKey(n) }),
 			s.side("by name, coarse clock", admits, func(n int) int { return quick().byName(n) }),
 			s.side("handle, coarse clock", admits, func(n int) int { return quick().byHandle(n) }),
 		},
 		Claims: []measure.Claim{
 			atMost("library/tenants", "10,000 tenants by name, beside an RWMutex map of x/time/rate", 0, 2, 0.62),
 			atMost("library/tenants-handle", "10,000 tenants through held handles", 1, 2, 0.35),
-			noted("library/tenants-coarse", "by name, coarse clock", 3, 2),
-			noted("library/tenants-handle-coarse", "through held handles, coarse clock", 4, 2),
+			noted("library/tenants-raw", "by name, clock and limiter asked directly", 3, 2),
+			noted("library/tenants-coarse", "by name, coarse clock", 4, 2),
+			noted("library/tenants-handle-coarse", "through held handles, coarse clock", 5, 2),
 		},
 	}}
 }
