@@ -150,7 +150,7 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 	if cfg.Clients > 0 {
 		l.retries = newRetryTable(cfg.Clients)
 	}
-	l.tenants = newTenants(cfg, l.shape)
+	l.tenants = newTenants(l, cfg, now)
 	l.newest, l.last = now, now
 	l.seg.Store(l.shape.chain(make([]point, 1+cfg.Classes), now, clean(now, nil, cfg.Classes)))
 	return l
@@ -205,6 +205,7 @@ func (l *Limiter) install(now int64, steps []Step) {
 		n := l.shape.chain(s.points(t), t, steps)
 		l.clamp(s, n)
 		if l.seg.CompareAndSwap(s, n) {
+			l.followTenants(n)
 			return
 		}
 	}

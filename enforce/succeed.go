@@ -39,7 +39,7 @@ func (l *Limiter) Succeed(now int64, cfg LimiterConfig, from []int, steps []Step
 		}
 	}
 	n.seg.Store(s)
-	n.followTenants(l, from)
+	n.inheritTenants(l, from)
 	return n
 }
 
