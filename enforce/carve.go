@@ -20,6 +20,81 @@ import (
 // promises for the whole time; what it holds already it keeps. The one thing that
 // is left to whoever sets schedules is not to set a total below what is carved:
 // that happens only where something outside the protocol took capacity away, and
+// Pin is Carved of all classes for whoever is about to lower the schedule: from
+// its return to the next SetSchedule or Unpin no carver grows.
+func (l *Limiter) Pin(now int64) (total allocator.Rate) {
+	if !l.Carving() {
+		return 0
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.carving.pinned = true
+	return l.carving.sum(now)
+}
+
+// Unpin ends Pin where the schedule stays as it is.
+func (l *Limiter) Unpin() {
+	if !l.Carving() {
+		return
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.carving.pinned = false
+}
+
+// CarvedProfile returns what is carved in all, by instant: Until rises, Rate
+// falls.
+func (l *Limiter) CarvedProfile(now int64) []Hold {
+	if !l.Carving() {
+		return nil
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	var out []Hold
+	for _, t := range l.carving.instants(now, nil) {
+		r := l.carving.sum(t)
+		if n := len(out); n > 0 {
+			out[n-1].Until = t
+			if out[n-1].Rate == r {
+				out = out[:n-1]
+			}
+		}
+		if r == 0 {
+			break
+		}
+		out = append(out, Hold{math.MaxInt64, r})
+	}
+	return out
+}
+
+// Cover says that until an instant schedules may be below what is carved, because
+// what is missing is this node's by other means.
+func (l *Limiter) Cover(until int64) {
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.carving.covers = max(l.carving.covers, until)
+}
+
+// Reserve keeps a rate out of the own buckets until an instant: what data planes
+// may still be spending by word of a former life of this node. It starts carving.
+func (l *Limiter) Reserve(now int64, rate allocator.Rate, until int64) {
+	l.carving.on.Store(true)
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	c := &l.carving
+	c.put(carve{-1, before, dropOver([]Hold{{until, min(max(rate, 0), MaxRate)}}, now)})
+	l.reinstall(now)
+}
+
+// reinstall puts the schedule in force anew after a change of what is carved, with
+// l.setting held.
+func (l *Limiter) reinstall(now int64) {
+	if l.carving.given == nil { // no schedule yet
+		l.carving.given = clean(now, nil, l.Classes())
+	}
+	l.install(now, l.carving.own(now))
+}
+
 // CarveShort counts it.
 
 // Hold is what other data planes may spend of a class until an instant.
@@ -43,8 +118,13 @@ type carving struct {
 	on     atomic.Bool // somebody asked for Carvable once
 	carves []carve
 	given  []Step // the schedule, what is carved included
+	pinned bool   // until the next schedule nobody grows
+	covers int64  // until then schedules may be below what was carved
 	short  int64  // schedules below what was carved
 }
+
+// before is who holds what a former life of the node may have carved.
+const before = "\x00former life"
 
 // at returns what may be spent at t.
 func at(profile []Hold, t int64) allocator.Rate {
@@ -74,12 +154,12 @@ func (l *Limiter) Carve(now int64, class int, who string, profile []Hold) bool {
 	fresh := carve{class, who, dropOver(slices.Clone(profile), now)}
 	for _, t := range c.instants(now, fresh.profile) {
 		want, had := at(fresh.profile, t), at(old, t)
-		if want > had && want > c.room(t, class, who) {
+		if want > had && (c.pinned || want > c.room(t, class, who)) {
 			return false
 		}
 	}
 	c.put(fresh)
-	l.install(now, c.own(now))
+	l.reinstall(now)
 	return true
 }
 
@@ -115,14 +195,11 @@ func (l *Limiter) Carved(now int64, dst []allocator.Rate) (total allocator.Rate)
 	l.setting.Lock()
 	defer l.setting.Unlock()
 	for i := range l.carving.carves {
-		x := &l.carving.carves[i]
-		r := at(x.profile, now)
-		if x.class >= 0 && x.class < len(dst) {
-			dst[x.class] += r
+		if x := &l.carving.carves[i]; x.class >= 0 && x.class < len(dst) {
+			dst[x.class] += at(x.profile, now)
 		}
-		total += r
 	}
-	return total
+	return l.carving.sum(now)
 }
 
 // CarveShort counts the schedules whose total was below what was carved.
@@ -200,6 +277,14 @@ func (c *carving) instants(now int64, fresh []Hold) []int64 {
 	return slices.Compact(ts)
 }
 
+// sum is what is carved in all at t.
+func (c *carving) sum(t int64) (total allocator.Rate) {
+	for i := range c.carves {
+		total += at(c.carves[i].profile, t)
+	}
+	return total
+}
+
 // stepAt returns the step in force at t; nil where there is none.
 func (c *carving) stepAt(t int64) *Step {
 	for i := range c.given {
@@ -236,7 +321,7 @@ func (c *carving) room(t int64, class int, who string) allocator.Rate {
 
 // follow notes the schedule and returns what of it is the limiter's own.
 func (c *carving) follow(now int64, steps []Step) []Step {
-	c.given = steps
+	c.given, c.pinned = steps, false
 	for i := range c.carves {
 		c.carves[i].profile = dropOver(c.carves[i].profile, now)
 	}
@@ -246,14 +331,10 @@ func (c *carving) follow(now int64, steps []Step) []Step {
 	}
 	from, short := now, false
 	for i := range steps {
-		var sum allocator.Rate
-		for j := range c.carves {
-			sum += at(c.carves[j].profile, from)
-		}
-		short = short || sum > steps[i].Total
+		short = short || c.sum(from)-at(c.of(-1, before), from) > steps[i].Total
 		from = steps[i].Until
 	}
-	if short {
+	if short && now >= c.covers {
 		c.short++
 	}
 	return c.own(now)
@@ -303,7 +384,7 @@ func (l *Limiter) inheritCarves(before *Limiter, from []int) {
 	before.setting.Lock()
 	defer before.setting.Unlock()
 	l.carving.on.Store(before.carving.on.Load())
-	l.carving.short = before.carving.short
+	l.carving.short, l.carving.covers = before.carving.short, before.carving.covers
 	for _, x := range before.carving.carves {
 		if x.class >= 0 {
 			x.class = slices.Index(from, x.class)

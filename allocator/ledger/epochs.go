@@ -116,7 +116,7 @@ func (l *Ledger) base(b *book) allocator.Rate {
 // lent, for every budget, and never in quarantine, when a former life's loans
 // are unknown. Source: conservation.md E2, traps 17 and 18.
 func (l *Ledger) tryAck(now int64) {
-	if l.acked || l.quarantine {
+	if l.acked || l.quarantine || now < l.ackFrom {
 		return
 	}
 	for _, b := range l.books {

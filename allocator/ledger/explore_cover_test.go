@@ -28,7 +28,7 @@ func treatment() map[string]map[string]string {
 			"peers": "", "log": "", "last": "", "books": "", "listed": "",
 			"layouts": "a row comes with its epoch, so it can always be read",
 			"cur":     "", "act": "", "strayed": "", "position": derived, "selfPos": derived, "parent": derived,
-			"acked": "", "adoptedAt": "", "wait": "", "proved": "", "recovering": "", "quarantine": "", "startedAt": "",
+			"acked": "", "adoptedAt": "", "ackFrom": "nothing is carved here", "wait": "", "proved": "", "recovering": "", "quarantine": "", "startedAt": "",
 			"quarTerm": "", "formerLent": "", "shortcut": "", "lent": "",
 			"version": "written as whether the disk is up to date", "held": "no disk is full here", "onDisk": "", "memoryOld": shown, "distrusted": "no clock is distrusted here",
 			"frozen": "", "digest": shown, "market": scratch, "plan": scratch,

@@ -50,6 +50,9 @@ func (l *Ledger) NextEvent(now int64) int64 {
 	if l.quarantine {
 		due(l.quarantineEnd())
 	}
+	if !l.acked {
+		due(l.ackFrom)
+	}
 	for _, b := range l.books {
 		b.outstanding(now)
 		due(b.outUntil)

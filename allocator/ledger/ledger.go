@@ -125,6 +125,7 @@ type Ledger struct {
 	parent    nodeSet // members of cur's parent; of cur if it is a root
 	acked     bool
 	adoptedAt int64
+	ackFrom   int64   // epochs are acknowledged from then on, see DeferAck
 	wait      nodeSet // W
 
 	proved     bool

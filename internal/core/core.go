@@ -79,6 +79,10 @@ type Config struct {
 	// NewLife returns an incarnation above floor that no process of this name
 	// had or will have.
 	NewLife func(floor uint64) (uint64, error)
+	// CarvedBefore is for how long after this start data planes may still spend
+	// what a former life of this node assigned to them; 0 where none did. Until
+	// then the own base is not used. Source: conservation.md L8.
+	CarvedBefore time.Duration
 	// Baseline makes the node one of those that the protocol is compared with,
 	// which only builds with the tag baseline can be; one of them does not keep
 	// the budget. Empty, the default, is the product.
@@ -135,6 +139,7 @@ type Core struct {
 	trails                      []trail // by NodeID
 	traffic                     traffic
 	stale                       stale
+	carve                       carve
 	stood                       ledger.Standing // as of the last pass
 	live                        []bool          // scratch of settleNews
 }
@@ -238,7 +243,10 @@ func (c *Core) Frozen() bool { return c.frozen }
 // help, and says so at once.
 func (c *Core) Freeze(now int64, wallMillis uint64, on bool) {
 	c.frozen = on
-	c.led.Freeze(on)
+	c.carve.freezes = on
+	if !on {
+		c.led.Freeze(false)
+	}
 	c.pass(now, wallMillis, true)
 }
 

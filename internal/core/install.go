@@ -143,6 +143,7 @@ func sameShape(a, b *enforce.LimiterConfig) bool {
 func (c *Core) replace(now int64, budgets []*Budget) {
 	gone := c.budgets
 	c.budgets = budgets
+	c.awaitCarved(now, gone)
 	for _, old := range gone {
 		if c.budgetNamed(old.Name) == nil {
 			old.Plane.retire(now)
@@ -151,6 +152,7 @@ func (c *Core) replace(now int64, budgets []*Budget) {
 	for _, b := range budgets {
 		if b.Limiter == nil {
 			b.begin(now)
+			c.reserveFormer(now, b)
 		}
 		c.led.SetDemand(b.Index, b.Demand)
 	}
@@ -197,6 +199,8 @@ func (c *Core) installOne(now int64, b *Budget) {
 	changed := !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden()
 	if changed && !succeeds {
 		b.Plane.set(now, b.plan)
+	} else {
+		b.Limiter.Unpin()
 	}
 	if changed {
 		b.plan, b.applied = b.applied, b.plan
@@ -234,6 +238,7 @@ func (c *Core) schedule(now int64, b *Budget) {
 			b.alloc.Split(classes, s.Rate, c.pos, b.Target)
 		}
 	}
+	c.entitle(now, b)
 }
 
 // appendStep grows plan by one step, reusing the class slice that lies behind
@@ -253,5 +258,5 @@ func appendStep(plan []enforce.Step, s ledger.Step, classes int) []enforce.Step 
 }
 
 func sameStep(a, b enforce.Step) bool {
-	return a.Until == b.Until && a.Total == b.Total && slices.Equal(a.Classes, b.Classes)
+	return a.Until == b.Until && a.Total == b.Total && slices.Equal(a.Classes, b.Classes) && slices.Equal(a.Carvable, b.Carvable)
 }

@@ -102,6 +102,7 @@ func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 			c.probe(now)
 		}
 	}
+	c.bringLate(now)
 	c.led.Control(now)
 	if s := c.standing(); s != c.told {
 		if s.active != c.told.active {
@@ -157,7 +158,7 @@ func (c *Core) settleOne(now int64, b *Budget) {
 			b.Total[i] += b.Target[k*n+i]
 		}
 	}
-	change := c.trade(now, b)
+	change := c.tradeKeeping(now, b)
 	if c.pos < 0 && change > 0 || c.pos >= 0 && change > max(c.epoch.Budgets[b.Index].Base[c.pos]/100, c.oneEachTick()) {
 		c.urgent = true
 	}

@@ -48,6 +48,9 @@ func (c *Core) Receive(now int64, from string, packet []byte) {
 }
 
 func (c *Core) merge(now int64, row *ledger.Row, packet []byte) {
+	if c.comesLate(now, row, packet) {
+		return
+	}
 	underWay := c.led.Active() != c.epoch.ID
 	var held allocator.Rate
 	if underWay {

@@ -62,7 +62,7 @@ func same[T comparable](a, b []T) bool {
 // has changed.
 func (c *Core) settleNews(now int64) {
 	for i, b := range c.budgets {
-		if c.led.News(i) {
+		if c.led.News(i) || b.Limiter.Carving() {
 			c.stale.mark(i)
 		}
 		if i == 0 {

@@ -21,7 +21,7 @@ type meter struct {
 	busy    int64          // when one that was not zero came last
 	carry   int64          // units not yet part of an interval
 	demand  allocator.Rate // units/s
-	used    allocator.Rate // what the split goes by: demand within a sixteenth
+	used    allocator.Rate // what the split goes by: demand within an eighth
 	// untold counts, and until when they are to be told.
 	admitted, refused int64
 	toldAt, toldBy    int64
@@ -80,9 +80,9 @@ func (m *meter) follow(gap, cost int64) {
 	if diff := fresh - m.demand; max(diff, -diff) > noise {
 		m.demand = fresh
 	} else {
-		m.demand += diff / 4
+		m.demand += diff / 8
 	}
-	if diff := m.demand - m.used; max(diff, -diff) > m.used/16 {
+	if diff := m.demand - m.used; max(diff, -diff) > m.used/8 {
 		m.used = m.demand
 	}
 }

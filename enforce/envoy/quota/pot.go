@@ -162,7 +162,7 @@ func (p *pot) plan(now int64, total allocator.Rate, t timing, stopped bool) {
 	over := -total
 	for i, s := range live {
 		aims[i] = p.aim(s, share[i], total, len(live))
-		lacks[i] = p.lack(s, aims[i], share[i], demand[i])
+		lacks[i] = p.lack(s.next.reserved, aims[i], min(share[i], demand[i]-demand[i]/9))
 		over += s.next.reserved + lacks[i]
 	}
 	p.cut(now, live, share, over, t)
@@ -205,16 +205,16 @@ func (p *pot) renewable(now int64, t timing, stopped bool) []*sub {
 	return live
 }
 
-// demands are the demands of live, and of the own doors at the end. One that asks
-// for nothing counts as one request per second, that it may begin, but all of
+// demands are what live want, and the own doors at the end: an eighth above
+// demand, which is not known better than that. One that asks for nothing counts as one request per second, that it may begin, but all of
 // those not as more than an eighth of total.
 func (p *pot) demands(live []*sub, total allocator.Rate) []allocator.Rate {
 	out := make([]allocator.Rate, len(live)+1)
 	for i, s := range live {
 		floor := min(allocator.Rate(s.cost*unit), total/8/allocator.Rate(len(live)))
-		out[i] = min(max(s.meter.used, floor), demandMax)
+		out[i] = min(max(s.meter.used+s.meter.used/8, floor), demandMax)
 	}
-	out[len(live)] = min(p.own.used, demandMax)
+	out[len(live)] = min(p.own.used+p.own.used/8, demandMax)
 	return out
 }
 
@@ -228,11 +228,10 @@ func (p *pot) aim(s *sub, share, total allocator.Rate, n int) allocator.Rate {
 	return min(share, max(2*s.meter.used, total/allocator.Rate(2*(n+1))))
 }
 
-// lack is what a reservation should grow by: nothing while an eighth above demand
-// is there, or while it is not worth a new bucket.
-func (p *pot) lack(s *sub, aim, share, demand allocator.Rate) allocator.Rate {
-	have := s.next.reserved
-	if have >= min(share, demand+demand/8) || aim-have <= max(have/1024, allocator.Rate(unit)/100) {
+// lack is what a reservation should grow by: nothing while demand is met, or
+// where it is not worth a new bucket.
+func (p *pot) lack(have, aim, met allocator.Rate) allocator.Rate {
+	if have >= met || aim-have <= max(have/1024, allocator.Rate(unit)/100) {
 		return 0
 	}
 	return aim - have
