@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"subak/enforce"
 )
@@ -216,11 +217,13 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.tally.inFlight.Add(-1)
 	if n := g.tally.inFlight.Add(1); g.limits.InFlight > 0 && n > int64(g.limits.InFlight) {
+		g.unread(w, r)
 		g.shed(w)
 		return
 	}
 	if r.ContentLength > g.limits.BodyBytes && g.limits.BodyBytes > 0 {
 		g.tally.badBodies.Add(1)
+		g.unread(w, r)
 		w.Header()["Connection"] = []string{"close"}
 		problem(w, http.StatusRequestEntityTooLarge, "the body is too large")
 		return
@@ -228,6 +231,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, trusted := g.facts(r)
 	d := g.decide(&f)
 	if !d.verdict.OK {
+		g.unread(w, r)
 		g.refuse(w, d)
 		return
 	}
@@ -240,6 +244,14 @@ func (g *Gate) shed(w http.ResponseWriter) {
 	g.tally.shed.Add(1)
 	w.Header()["Retry-After"] = []string{"1"}
 	problem(w, http.StatusServiceUnavailable, "too many requests are being served")
+}
+
+// unread bounds the time that net/http will wait for a body that nobody wants: it
+// reads some of it, to use the connection again.
+func (g *Gate) unread(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 && g.limits.BodyStall > 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.limits.BodyStall))
+	}
 }
 
 // Close drops idle backend connections.

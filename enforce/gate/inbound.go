@@ -28,6 +28,7 @@ type inbound struct {
 
 	mu      sync.Mutex // guards ended, and deadlines after the handler's return
 	ended   bool
+	whole   bool      // all of it was read
 	renewal time.Time // when the deadline is to be set anew; HTTP/1
 
 	from, to http.Header // trailers: the client's, and those passed on
@@ -73,10 +74,13 @@ func (b *inbound) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	b.deadline(false)
 	switch {
 	case err == io.EOF:
+		b.deadline(false)
 		b.finish()
+		b.mu.Lock()
+		b.whole = true
+		b.mu.Unlock()
 		return n, err
 	case errors.Is(err, os.ErrDeadlineExceeded) && b.hurried.Load():
 		return n, err
@@ -93,15 +97,26 @@ func (b *inbound) Read(p []byte) (int, error) {
 func (b *inbound) Close() error { return nil }
 
 // end is called when the handler returns: nobody may read or set deadlines then.
+// Closing reads some of what is left, so that the connection can be used again;
+// that has a deadline too, and of a bad body nothing more is waited for.
 func (b *inbound) end() {
 	if b.src == nil {
 		return
 	}
 	b.mu.Lock()
 	b.ended = true
+	switch {
+	case b.whole:
+	case b.fault() != nil:
+		_ = b.control.SetReadDeadline(longAgo())
+	case b.stall > 0:
+		_ = b.control.SetReadDeadline(time.Now().Add(b.stall))
+	}
 	b.mu.Unlock()
 	b.src.Close()
 }
+
+func longAgo() time.Time { return time.Unix(1, 0) }
 
 // settle waits until a read that is under way has come to its end, and ends it if
 // it waits for the client. A request's context is canceled by the failure of its
@@ -112,7 +127,7 @@ func (b *inbound) settle() {
 	}
 	if !b.reading.TryLock() {
 		b.hurried.Store(true)
-		_ = b.control.SetReadDeadline(time.Unix(1, 0))
+		_ = b.control.SetReadDeadline(longAgo())
 		b.reading.Lock()
 	}
 	b.reading.Unlock()

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"subak/enforce/gate"
 )
@@ -276,20 +275,8 @@ func TestHTTP2RequestsWithTwoMeaningsAreRefused(t *testing.T) {
 // overHTTP2 sends one request with the given fields and returns its status, or
 // "" if the stream or the connection was reset.
 func overHTTP2(t *testing.T, u *url.URL, fields []string) string {
-	c, _ := rawBytes(t, u, http2.ClientPreface)
-	fr := http2.NewFramer(c, c)
-	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	if err := fr.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
-	var block strings.Builder
-	enc := hpack.NewEncoder(&block)
-	for i := 0; i < len(fields); i += 2 {
-		enc.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
-	}
-	if err := fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte(block.String()), EndStream: true, EndHeaders: true}); err != nil {
-		t.Fatal(err)
-	}
+	fr := framer(t, u)
+	headers(t, fr, true, fields...)
 	for {
 		f, err := fr.ReadFrame()
 		if err != nil {
