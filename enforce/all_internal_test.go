@@ -22,7 +22,7 @@ func newPair(revocable, shadow bool) (p pair) {
 	for i := range p {
 		p[i] = NewLimiter(LimiterConfig{
 			Classes: 2, Revocable: revocable, Shadow: shadow && i == 1,
-			Tenants: []TenantConfig{{}, {Share: 400_000}},
+			Tenants: []TenantConfig{{}, {Share: 400_000, Keys: 10}},
 		}, 0)
 		// The model brings tenants along in other calls than the real pair does;
 		// what new ones begin with is not the matter here.
