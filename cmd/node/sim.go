@@ -33,7 +33,7 @@ func (p *program) simCommand() *cobra.Command {
 scenario of your own, or a trace of your own traffic under your own budget. No
 cluster is needed and none is touched.`,
 	}
-	cmd.AddCommand(p.simScenariosCommand(), p.simMethodsCommand(), p.simRunCommand())
+	cmd.AddCommand(p.simScenariosCommand(), p.simMethodsCommand(), p.simRunCommand(), p.simAblateCommand())
 	return cmd
 }
 
@@ -169,22 +169,25 @@ func (s *simRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var stop func()
-	plan.Progress, stop = s.progress("plays")
-	rows, err := evaluation.Run(ctx, plan)
-	stop()
+	r, err := s.play(ctx, plan, "plays")
 	if err != nil {
 		return err
 	}
-	r := outcome.New(plan, rows)
-	r.About.Budget = first(s.limitWords, fmt.Sprintf("%d/s", s.limit))
+	r.About.Budget = s.budgetWords()
+	if err := s.vertices(r, plan); err != nil {
+		return err
+	}
 	if s.protocol && slices.Equal(args, []string{"all"}) {
 		if r.Protocol, err = s.throughProtocol(ctx, plan); err != nil {
 			return err
 		}
 	}
 	if judged {
-		r.Judge()
+		shifted, err := s.fromNoon(ctx, plan)
+		if err != nil {
+			return err
+		}
+		r.Judge(shifted)
 	}
 	if err := s.print(r); err != nil {
 		return err
@@ -194,6 +197,58 @@ func (s *simRun) run(ctx context.Context, args []string) error {
 	}
 	return nil
 }
+
+// fromNoon is S7 with its day begun at noon, by the paper's rule at lag 1.
+func (s *simRun) fromNoon(ctx context.Context, plan *evaluation.Plan) (*outcome.Line, error) {
+	one, err := contention.Find("S7")
+	if err != nil {
+		return nil, err
+	}
+	one.Sun.Begins = one.Sun.Day / 2
+	top, err := topology.Find(s.topology)
+	if err != nil {
+		return nil, err
+	}
+	methods, err := evaluation.Find([]string{"paper"})
+	if err != nil {
+		return nil, err
+	}
+	noon := &evaluation.Plan{Cases: []evaluation.Case{s.scenario(&one, top)}, Methods: methods, Lags: []int{1}, Seeds: plan.Seeds, Workers: plan.Workers}
+	rows, err := evaluation.Run(ctx, noon)
+	if err != nil {
+		return nil, err
+	}
+	return outcome.New(noon, rows).Find("S7", "paper", 1), nil
+}
+
+// vertexEvery is how many cycles apart the two-class LP is solved by the simplex: it
+// takes milliseconds where the closed forms take nothing.
+const vertexEvery = 60
+
+// vertices adds what the simplex's vertex of the two-class LP serves, where that LP
+// is played with two classes and few enough cells.
+func (s *simRun) vertices(r *outcome.Report, plan *evaluation.Plan) error {
+	if !slices.ContainsFunc(plan.Methods, func(m evaluation.Method) bool { return m.Name == "lp2" }) {
+		return nil
+	}
+	for _, c := range plan.Cases {
+		if len(c.Spec.Classes) != 2 || len(c.Spec.Weights) > 100 {
+			return nil
+		}
+		t, err := c.Open(plan.Seeds[0])
+		if err != nil {
+			return err
+		}
+		percent, cycles, err := evaluation.Vertex(t, c.Spec, vertexEvery)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		r.Vertices = append(r.Vertices, outcome.Vertex{Case: c.Name, Percent: percent, Cycles: cycles})
+	}
+	return nil
+}
+
+func (s *simRun) budgetWords() string { return first(s.limitWords, fmt.Sprintf("%d/s", s.limit)) }
 
 // protocolLimit is the budget of the plays in which every request is decided: as in
 // the testbed.
@@ -294,14 +349,19 @@ func (s *simRun) scenarios(args []string) ([]evaluation.Case, error) {
 		if slices.ContainsFunc(cases, func(c evaluation.Case) bool { return c.Name == one.Name }) {
 			return nil, usage("two scenarios are called %s", one.Name)
 		}
-		cases = append(cases, evaluation.Case{
-			Name: one.Name, Title: one.Title, Spec: evaluation.ContendedSpec(top, s.limit),
-			Open: func(seed uint64) (evaluation.Trace, error) {
-				return evaluation.Contended(&one, top, s.limit, seed, s.cycles)
-			},
-		})
+		cases = append(cases, s.scenario(&one, top))
 	}
 	return cases, nil
+}
+
+// scenario is the case of one scenario.
+func (s *simRun) scenario(one *contention.Scenario, top topology.Topology) evaluation.Case {
+	return evaluation.Case{
+		Name: one.Name, Title: one.Title, Spec: evaluation.ContendedSpec(top, s.limit),
+		Open: func(seed uint64) (evaluation.Trace, error) {
+			return evaluation.Contended(one, top, s.limit, seed, s.cycles)
+		},
+	}
 }
 
 // readScenario finds one of the eight, or reads a file.

@@ -242,7 +242,7 @@ func (x *Crowd) now(cycle int64) int64 {
 // sine about one, greatest at 18 h.
 func (t *Trace) sun(i int) int64 {
 	x := t.scenario.Sun
-	minute := int64(t.now.cycle)*t.hasten*minutes/x.Day + int64(t.places[i].Offset/time.Minute)
+	minute := (int64(t.now.cycle)*t.hasten+x.Begins)*minutes/x.Day + int64(t.places[i].Offset/time.Minute)
 	return one + sine(minute-minutes/2)*int64(x.Swing)/whole
 }
 

@@ -97,6 +97,9 @@ type Bursts struct {
 type Sun struct {
 	Swing config.Percent `yaml:"swing"`             // its height; required
 	Day   int64          `yaml:"day" default:"240"` // cycles
+	// Begins is the cycle of the day that the trace begins with. Default 0:
+	// midnight UTC.
+	Begins int64 `yaml:"begins" default:"0"`
 }
 
 // Where a flood comes in.
@@ -211,6 +214,7 @@ func (c *checker) check() {
 			c.Fault("sun.swing", fmt.Sprintf("%v is not between 0%% and 100%%", x.Swing), "write 70%")
 		}
 		c.cycles("sun.day", x.Day, 2)
+		c.cycles("sun.begins", x.Begins, 0)
 	}
 }
 

@@ -19,6 +19,9 @@ type Method struct {
 	change func(*allocator.Spec)
 	// make returns the sharer; nil is the product's allocation.
 	make func(*allocator.Spec) (Sharer, error)
+	// estimate, if set, returns what turns the demand seen into the demand told, for so
+	// many nodes.
+	estimate func(nodes int) estimator
 	// guardPPM is the part of a cell's base that it keeps from the location's other
 	// classes when they are lent to revocably.
 	guardPPM int64
@@ -40,6 +43,9 @@ func (m *Method) start(budget *allocator.Spec) (Sharer, []allocator.Rate, error)
 		if sharer, err = m.make(&spec); err != nil {
 			return nil, nil, err
 		}
+	}
+	if m.estimate != nil {
+		sharer = &told{Sharer: sharer, by: m.estimate(len(spec.Weights))}
 	}
 	if !m.Revocable {
 		return sharer, nil, nil
@@ -122,9 +128,9 @@ func Methods() []Method {
 	}
 }
 
-// Find returns the methods of some names.
+// Find returns the methods of some names, of [Methods] and [Ablations].
 func Find(names []string) ([]Method, error) {
-	all := Methods()
+	all := append(Methods(), Ablations()...)
 	var found []Method
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(m Method) bool { return m.Name == name })

@@ -22,6 +22,19 @@ type Report struct {
 	// Protocol is the same demand through the protocol, where that was played.
 	Protocol []through.Row `json:"protocol,omitempty"`
 	Claims   []Claim       `json:"claims,omitempty"`
+	// Vertices are what gonum's simplex serves of the first class by the two-class LP.
+	Vertices []Vertex `json:"lp2_vertices,omitempty"`
+
+	shifted *Line // see Judge
+}
+
+// Vertex is the part of the first class's demand, in percent, that is served by the
+// optimum of the two-class LP in which gonum's simplex ends, over some cycles of the
+// first seed.
+type Vertex struct {
+	Case    string  `json:"case"`
+	Percent float64 `json:"percent"`
+	Cycles  int     `json:"cycles"`
 }
 
 // About is what was asked for.

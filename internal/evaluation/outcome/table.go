@@ -49,6 +49,12 @@ func (r *Report) Table(w io.Writer) error {
 			}
 		}
 	}
+	if len(r.Vertices) > 0 {
+		out.line("\n%s", rangeTitle)
+		for _, row := range r.rangeGrid() {
+			out.line("  %-42s %s", row[0], strings.Join(pad(row[1:]), " "))
+		}
+	}
 	if len(r.Protocol) > 0 {
 		out.line("\n%s", protocolTitle)
 		for _, row := range r.protocolGrid() {
@@ -116,6 +122,30 @@ func (r *Report) grid(of func(*Line) float64, lag int) [][]string {
 		grid = append(grid, row)
 	}
 	return grid
+}
+
+const rangeTitle = "the two-class LP's many optima: all serve as much in all, and which one a solver returns is decided by how it breaks ties; first class served, %, lag 0"
+
+// rangeGrid is what the two-class LP's optima serve of the first class.
+func (r *Report) rangeGrid() [][]string {
+	grid := [][]string{{""}, {"least: max(0, B - D of the others)"}, {"most: min(B, D of the first class)"}, {"gonum's simplex, some cycles of one seed"}}
+	for _, v := range r.Vertices {
+		l := r.line(v.Case)
+		for i, cell := range []string{v.Case, fmt.Sprintf("%.1f", l.Least.Mean), fmt.Sprintf("%.1f", l.Most.Mean), fmt.Sprintf("%.1f", v.Percent)} {
+			grid[i] = append(grid[i], cell)
+		}
+	}
+	return grid
+}
+
+// line is any line of a case: the range is the same in all of them.
+func (r *Report) line(name string) *Line {
+	for i := range r.Lines {
+		if r.Lines[i].Case == name {
+			return &r.Lines[i]
+		}
+	}
+	return nil
 }
 
 const protocolTitle = "through the protocol: whole nodes, leased loans, gossip as late as between the cities, every request decided; first class served, %"
@@ -189,6 +219,10 @@ func (r *Report) Markdown(w io.Writer) error {
 			out.line("\n**%s, %s**\n", v.title, lagWords(lag))
 			out.table(r.grid(v.of, lag))
 		}
+	}
+	if len(r.Vertices) > 0 {
+		out.line("\n**%s**\n", rangeTitle)
+		out.table(r.rangeGrid())
 	}
 	if len(r.Protocol) > 0 {
 		out.line("\n**%s**\n", protocolTitle)
