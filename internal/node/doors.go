@@ -308,7 +308,7 @@ func (n *Node) newGate(l *config.Listener, open *door) (*gate.Gate, error) {
 		g, err = open.gate.Load().Renew(gc, limits)
 	} else {
 		g, err = gate.New(gc, gate.Deps{
-			Limits: limits, Now: n.now, Rand: rand.Uint64, Log: n.log,
+			Limits: limits, Now: n.now, Hash: n.tenant, Rand: rand.Uint64, Log: n.log,
 			Missing: func(t gate.Target) {
 				n.log.Warn("a rule's budget or class is not in force: its requests go the way of on_unknown", "listener", l.Name, "budget", t.Budget, "class", t.Class)
 			},

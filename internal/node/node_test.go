@@ -61,6 +61,7 @@ type setup struct {
 	existing                         bool
 	roster                           []string // of the file; nil means a, b and c
 	baseline                         string
+	more                             string // lines at the end of the file
 }
 
 func (s setup) yaml() string {
@@ -97,8 +98,8 @@ budgets:
 listeners:
   - {name: edge, listen: "127.0.0.1:0", %s check: {enabled: true}, default: {budget: origin, class: low},
      rules: [{match: {path: "/high*"}, budget: origin, class: high}]}
-`, def(s.cluster, "test"), st, s.dir, s.name, def(s.gossip, "127.0.0.1:0"), def(s.seed, "127.0.0.1:1"), def(s.key, testKey),
-		strings.Join(s.roster, ", weight: 1}, {name: "), s.limit, backends)
+%s`, def(s.cluster, "test"), st, s.dir, s.name, def(s.gossip, "127.0.0.1:0"), def(s.seed, "127.0.0.1:1"), def(s.key, testKey),
+		strings.Join(s.roster, ", weight: 1}, {name: "), s.limit, backends, s.more)
 }
 
 // begin starts a node and waits until it listens.
