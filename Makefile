@@ -18,7 +18,7 @@ REPORTS     ?= bin/reports
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo demo-short changes test race baseline fuzz-smoke bench golden lint fmt sim demo-changes sim-timed \
-    sim-smoke mutants explore figures scale testbed testbed-ci testbed-check contention docker ci clean
+    sim-smoke mutants explore figures scale evaluation evaluation-check testbed testbed-ci testbed-check contention docker ci clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,12 @@ figures: ## reaction, use and healing over 22 cities, simulated with whole nodes
 
 scale: ## bytes and reaction at 22 nodes x 1000 budgets and up to 1000 nodes: half an hour
 	@$(GO) run ./chaos/scale
+
+evaluation: build ## the evaluation's tables in docs/evaluation.md, written anew
+	@scripts/evaluation.sh
+
+evaluation-check: build ## the evaluation's tables are what the command prints
+	@scripts/evaluation.sh --check
 
 changes: build ## everything about a running cluster is changed under load: a minute
 	@$(BIN) demo --changes
