@@ -104,8 +104,8 @@ func ask(t testing.TB, s *envoy.Service, r *request) *response {
 	return res
 }
 
-// codes are the call's and each descriptor's: + for OK, - for OVER_LIMIT.
-func codes(res *response) string {
+// signs are the call's and each descriptor's: + for OK, - for OVER_LIMIT.
+func signs(res *response) string {
 	text := []byte{sign(res.GetOverallCode()), ' '}
 	for _, st := range res.GetStatuses() {
 		text = append(text, sign(st.GetCode()))
@@ -125,7 +125,7 @@ func sign(c ratelimitv3.RateLimitResponse_Code) byte {
 
 func wantCodes(t testing.TB, res *response, want string) {
 	t.Helper()
-	if got := codes(res); got != want {
+	if got := signs(res); got != want {
 		t.Errorf("codes %q, want %q: %v", got, want, res)
 	}
 }

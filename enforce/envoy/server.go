@@ -176,8 +176,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		s.grpc.Stop() // which ends GracefulStop too
-		<-done
+		go s.grpc.Stop() // both end with the last handler, which may take longer
 		return ctx.Err()
 	}
 }

@@ -396,10 +396,7 @@ func (p *planner) idle(now int64) bool {
 // outstanding is what all data planes together may be spending.
 func (p *planner) outstanding(now int64) (sum allocator.Rate) {
 	for _, x := range p.pots {
-		sum += x.stranded(now)
-		for _, s := range x.subs {
-			sum += s.held(now)
-		}
+		sum += x.held(now)
 	}
 	return sum
 }

@@ -118,6 +118,15 @@ func (p *pot) stranded(now int64) (sum allocator.Rate) {
 	return sum
 }
 
+// held is what all data planes may be spending of the pot.
+func (p *pot) held(now int64) allocator.Rate {
+	sum := p.stranded(now)
+	for _, s := range p.subs {
+		sum += s.held(now)
+	}
+	return sum
+}
+
 // profile is what all may be spending until each instant, with the drafts sent
 // and their reservations kept until horizon.
 func (p *pot) profile(now, horizon int64) []enforce.Hold {
