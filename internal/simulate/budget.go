@@ -110,23 +110,31 @@ func (b *Budget) With(c *Change) (*Budget, error) {
 	own.Classes, own.Cells = slices.Clone(own.Classes), slices.Clone(own.Cells)
 	if c.Limit != "" {
 		if err := own.Limit.UnmarshalText([]byte(c.Limit)); err != nil {
-			return nil, flagFault("limit", err)
+			return nil, flagFault("set-limit", err)
 		}
 	}
 	for name, value := range c.Reserve {
 		k := slices.IndexFunc(own.Classes, func(x config.Class) bool { return x.Name == name })
 		if k < 0 {
-			return nil, noSuch("reserve", "class", name, b.Names().Classes)
+			return nil, noSuch("set-reserve", "class", name, b.Names().Classes)
 		}
 		if err := own.Classes[k].Reserve.UnmarshalText([]byte(value)); err != nil {
-			return nil, flagFault("reserve "+name, err)
+			return nil, flagFault("set-reserve "+name, err)
 		}
 	}
 	if err := changed.changeNodes(c); err != nil {
 		return nil, err
 	}
-	if err := changed.Spec().Validate(); err != nil {
-		return nil, fmt.Errorf("the changed budget makes no sense: %w; mend: change reservations together, in percent they must add up to 100%%", err)
+	// Read again, it is judged as a file would be, which must name a cluster.
+	if cfg.Cluster.Name == "" {
+		cfg.Cluster.Name = "sim"
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		return nil, fmt.Errorf("the changed budget: %w", err)
+	}
+	if changed.cfg, err = config.ParseChange("the changed budget", text, nil); err != nil {
+		return nil, err
 	}
 	return changed, nil
 }
@@ -136,11 +144,11 @@ func (b *Budget) changeNodes(c *Change) error {
 	for name, value := range c.Weights {
 		i := slices.IndexFunc(b.cfg.Nodes, func(n config.Node) bool { return n.Name == name })
 		if i < 0 {
-			return noSuch("weight", "node", name, names)
+			return noSuch("set-weight", "node", name, names)
 		}
 		var weight int64
 		if n, err := fmt.Sscan(value, &weight); n != 1 || err != nil || weight < 1 {
-			return fmt.Errorf("--weight %s=%s: no weight; mend: write a whole number from 1", name, value)
+			return fmt.Errorf("--set-weight %s=%s: no weight; mend: write a whole number from 1", name, value)
 		}
 		b.cfg.Nodes[i].Weight = weight
 	}
