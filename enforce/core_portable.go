@@ -7,14 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// core is as in core.go, by what a sync.Pool keeps for each processor: slower, and
-// the numbers are not the lowest ones.
-func core() int {
+// procPin is as in core.go, by what a sync.Pool keeps for each processor: slower,
+// and the numbers are not the lowest ones.
+func procPin() int {
 	n := numbers.Get().(*int)
 	c := *n
 	numbers.Put(n)
 	return c
 }
+
+func procUnpin() {}
 
 var (
 	numbered atomic.Int64

@@ -24,10 +24,16 @@ func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
 	if uint(class) >= uint(l.classes) {
 		return l.refuse(UnknownClass)
 	}
-	c := l.stripe(class)
+	core := procPin()
+	procUnpin()
+	c := l.stripeOf(core, class)
 	if c.spend(l, now, cost) {
 		c.admitted.Add(cost)
 		return Verdict{true, Admitted, int8(class)}
+	}
+	if why := c.dry(l, now, cost); why != Admitted {
+		c.refused.Add(cost)
+		return l.refuse(why)
 	}
 	v := l.charge(now, class, cost, c)
 	switch {
@@ -98,6 +104,9 @@ func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
 	if c.spend(l, now, cost) {
 		return Verdict{true, Admitted, int8(class)}
 	}
+	if why := c.dry(l, now, cost); why != Admitted {
+		return l.refuse(why)
+	}
 	return l.charge(now, class, cost, c)
 }
 
@@ -111,6 +120,7 @@ func (l *Limiter) charge(now int64, class int, cost int64, c *stripe) Verdict {
 	}
 	need := uint64(cost * unit)
 	for {
+		changes := l.changes.Load()
 		s := l.at(now)
 		ln, all := &s.lines[1+class], &s.lines[0]
 		if ln.lease > 0 && c.refill(l, s, now, class, cost) {
@@ -118,14 +128,23 @@ func (l *Limiter) charge(now int64, class int, cost int64, c *stripe) Verdict {
 		}
 		dt := max(now-s.t0, 0)
 		from, keep := class, uint64(0)
-		if !take(&l.cells[1+class].used, ln, dt, need, 0) {
+		if !ln.holds(&l.cells[1+class], dt, need) {
 			if l.recall(now, s, 1<<class) {
 				continue
 			}
-			if from = l.borrow(s, dt, class, need); from < 0 {
-				return l.refuse(why(ln, need, ClassEmpty))
+			if from = l.lender(s, dt, class, need); from < 0 {
+				return c.short(l, s, now, class, 1+class, cost, changes)
 			}
-			keep = s.lines[1+from].half() // what the owner kept must be worth something
+			keep = s.lines[1+from].half() // what the owner keeps must be worth something
+		}
+		if !all.holds(&l.cells[0], dt, need+keep) {
+			if l.recall(now, s, math.MaxUint64) {
+				continue
+			}
+			return c.short(l, s, now, class, 0, cost, changes)
+		}
+		if !take(&l.cells[1+from].used, &s.lines[1+from], dt, need, keep) {
+			continue // somebody was faster
 		}
 		ok := take(&l.cells[0].used, all, dt, need, keep)
 		// A lowering that came in between is obeyed too (trap 11): the token
@@ -136,11 +155,9 @@ func (l *Limiter) charge(now int64, class int, cost int64, c *stripe) Verdict {
 			}
 			return Verdict{true, Admitted, int8(from)}
 		}
-		l.cells[1+from].used.Add(-need)
+		l.untake(1+from, need)
 		if ok {
-			l.cells[0].used.Add(-need)
-		} else if !l.recall(now, s, math.MaxUint64) {
-			return l.refuse(why(all, need, BudgetEmpty))
+			l.untake(0, need)
 		}
 	}
 }
@@ -165,21 +182,32 @@ func take(used *atomic.Uint64, ln *line, dt int64, need, reserve uint64) bool {
 	}
 }
 
-// borrow takes need from another class, lowest priority first, but only from
-// what that bucket holds above half its cap. So an owner that wakes up finds at
-// least half its burst and its whole rate, at once: nothing has to be taken
-// back. Lending from a full bucket, however small, would leave the owner nothing:
-// under a flood it never gets full again. It returns the class that paid, or -1.
-func (l *Limiter) borrow(s *segment, dt int64, class int, need uint64) int {
+// holds reports whether a bucket holds need micro-units.
+func (ln *line) holds(c *cell, dt int64, need uint64) bool {
+	v := ln.at(dt)
+	if u := c.used.Load(); int64(v-ln.cap-u) <= 0 {
+		return int64(v-need-u) >= 0
+	}
+	return need <= ln.cap
+}
+
+// untake gives back what take took.
+func (l *Limiter) untake(b int, need uint64) {
+	l.cells[b].used.Add(-need)
+	l.changes.Add(1)
+}
+
+// lender returns the class that lends need to another, or -1: the lowest priority
+// first, but only what its bucket holds above half its cap. So an owner that wakes
+// up finds at least half its burst and its whole rate, at once: nothing has to be
+// taken back. Lending from a full bucket, however small, would leave the owner
+// nothing: under a flood it never gets full again.
+func (l *Limiter) lender(s *segment, dt int64, class int, need uint64) int {
 	if l.borrows == nil || !l.borrows[class] {
 		return -1
 	}
 	for k := len(l.lends) - 1; k >= 0; k-- {
-		if k == class || !l.lends[k] {
-			continue
-		}
-		ln := &s.lines[1+k]
-		if take(&l.cells[1+k].used, ln, dt, need, ln.half()) {
+		if ln := &s.lines[1+k]; k != class && l.lends[k] && ln.holds(&l.cells[1+k], dt, need+ln.half()) {
 			return k
 		}
 	}

@@ -6,6 +6,9 @@ const (
 	// leaseShare: all stripes of a class together hold at most this part of its
 	// bucket. Lowering it makes refills rarer and the bucket smaller.
 	leaseShare = 64
+	// leaseSpare: leases begin while the bucket holds at least this part of what it
+	// can. Raising it has them called in, and begun again, more often.
+	leaseSpare = 8
 	// leaseMin is the smallest lease worth having, in units; a lease must be good
 	// for leaseCosts decisions.
 	leaseMin, leaseMax, leaseCosts = 64, 1 << 30, 8
@@ -28,8 +31,8 @@ func (sh shape) wide(lines []line, k int) int64 {
 }
 
 // refill charges class and budget cost and a whole lease for the stripe, and says
-// whether it did. It leaves half of both buckets alone: below that tokens are too
-// scarce to lie in stripes.
+// whether it did. It leaves a part of both buckets alone: below that tokens are
+// too scarce to lie in stripes.
 func (c *stripe) refill(l *Limiter, s *segment, now int64, class int, cost int64) bool {
 	ln, all := &s.lines[1+class], &s.lines[0]
 	if ln.lease < leaseCosts*cost || now < s.t0 || !c.filling.CompareAndSwap(false, true) {
@@ -43,10 +46,10 @@ func (c *stripe) refill(l *Limiter, s *segment, now int64, class int, cost int64
 	if of != s {
 		left = 0 // it ended with its segment
 	}
-	need := (ln.lease - left + cost) * unit
-	ok := take(&l.cells[1+class].used, ln, now-s.t0, uint64(need), ln.half())
-	if ok && !take(&l.cells[0].used, all, now-s.t0, uint64(need), all.half()) {
-		l.cells[1+class].used.Add(-uint64(need))
+	need := uint64((ln.lease - left + cost) * unit)
+	ok := take(&l.cells[1+class].used, ln, now-s.t0, need, ln.spare())
+	if ok && !take(&l.cells[0].used, all, now-s.t0, need, all.spare()) {
+		l.untake(1+class, need)
 		ok = false
 	}
 	if ok {
@@ -71,8 +74,11 @@ func (c *stripe) refill(l *Limiter, s *segment, now int64, class int, cost int64
 // giveBack returns units to a class and the budget.
 func (l *Limiter) giveBack(class int, units int64) {
 	l.cells[1+class].used.Add(-uint64(units * unit))
-	l.cells[0].used.Add(-uint64(units * unit))
+	l.untake(0, uint64(units*unit))
 }
+
+// spare returns what a bucket must hold for leases to begin.
+func (ln *line) spare() uint64 { return ln.cap / leaseSpare }
 
 // busy looks, once in busyRun decisions of a core that had no lease, whether
 // leases are worth while for the class, and if so lets them begin.
@@ -84,7 +90,7 @@ func (c *stripe) busy(l *Limiter, s *segment, now int64, class int, cost int64) 
 	c.mark.Store(n)
 	ln, dt := &s.lines[1+class], max(now-s.t0, 0)
 	if now-c.markedAt.Swap(now) > busyRun*busyEach || ln.wide < leaseCosts*cost ||
-		l.tokens(s, 1+class, dt) < int64(ln.half()) || l.tokens(s, 0, dt) < int64(s.lines[0].half()) {
+		l.tokens(s, 1+class, dt) < int64(ln.spare()) || l.tokens(s, 0, dt) < int64(s.lines[0].spare()) {
 		return
 	}
 	if l.setting.TryLock() { // else the share is about to change
@@ -97,7 +103,11 @@ func (c *stripe) busy(l *Limiter, s *segment, now int64, class int, cost int64) 
 // worth looking again. Where the share is about to change it is not: who holds the
 // lock ends them all.
 func (l *Limiter) recall(now int64, s *segment, classes uint64) bool {
-	if s.leased&classes == 0 || !l.setting.TryLock() {
+	return s.leased&classes != 0 && l.callIn(now, s, classes)
+}
+
+func (l *Limiter) callIn(now int64, s *segment, classes uint64) bool {
+	if !l.setting.TryLock() {
 		return false
 	}
 	defer l.setting.Unlock()
@@ -117,6 +127,7 @@ func (l *Limiter) relet(now int64, more, less uint64) {
 	s := l.unlet(now)
 	if set := (was | more) &^ less; set != 0 {
 		l.seg.CompareAndSwap(s, s.let(set, l.cores))
+		l.changes.Add(1)
 	}
 }
 
@@ -143,6 +154,7 @@ func (l *Limiter) unlet(now int64) *segment {
 		}
 		again := *s.exact // not s.exact itself: who has seen that must not take it for unchanged
 		l.seg.CompareAndSwap(ending, &again)
+		l.changes.Add(1)
 	}
 }
 

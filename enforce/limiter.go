@@ -106,6 +106,10 @@ type Limiter struct {
 	tenants []*tenants  // by class, nil where a class has none; nil when all have
 	shape   shape
 
+	_       [64]byte
+	changes atomic.Uint64 // what was remembered about empty buckets before is over
+	_       [64]byte
+
 	setting sync.Mutex // serialises SetSchedule and guards what follows
 	newest  int64      // the newest reading of a call
 	last    int64      // the reading of the last call
@@ -151,6 +155,7 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 		l.retries = newRetryTable(cfg.Clients)
 	}
 	l.tenants = newTenants(l, cfg, now)
+	l.changes.Store(1) // 0 is nobody's
 	l.newest, l.last = now, now
 	l.seg.Store(l.shape.chain(make([]point, 1+cfg.Classes), now, clean(now, nil, cfg.Classes)))
 	return l
@@ -205,6 +210,7 @@ func (l *Limiter) install(now int64, steps []Step) {
 		n := l.shape.chain(s.points(t), t, steps)
 		l.clamp(s, n)
 		if l.seg.CompareAndSwap(s, n) {
+			l.changes.Add(1)
 			l.followTenants(n)
 			return
 		}

@@ -23,7 +23,7 @@ import (
 //     stripes can hold. So the bound is the one without leases: what is stranded
 //     is inside the burst. Only readings that go back on one core, from before
 //     a lease to after it, can move tokens between windows, by that much time.
-//   - Leases begin with half of the bucket full or more, and are called in before
+//   - Leases begin while there is plenty in the bucket, and are called in before
 //     anything is refused: no request is refused for a token that lies in another
 //     core's stripe. A bucket that is small or runs dry is the words of class and
 //     budget, and nothing else.
@@ -40,11 +40,12 @@ type stripe struct {
 	span  atomic.Uint64           // nanoseconds from there to its segment's end
 	seg   atomic.Pointer[segment] // the segment by which it was charged
 	tally
+	drought
 
-	filling  atomic.Bool  // somebody is refilling
+	filling  atomic.Bool  // somebody is at refill or refuseUntil
 	mark     atomic.Int64 // admitted when busy last looked
 	markedAt atomic.Int64 // the reading then
-	_        [128 - 96]byte
+	_        [128 - 120]byte
 }
 
 // tally counts units. It shares the line of the lease: a core that has just won
@@ -77,7 +78,15 @@ func coresFor(cores int) int {
 
 // stripe returns this core's stripe of a class.
 func (l *Limiter) stripe(class int) *stripe {
-	return &l.stripes[(core()&(l.cores-1))*l.classes+class]
+	core := procPin()
+	procUnpin()
+	return l.stripeOf(core, class)
+}
+
+// stripeOf is stripe for the number of a core. The fast paths call it themselves:
+// to call two functions that the compiler cannot inline is better than three.
+func (l *Limiter) stripeOf(core, class int) *stripe {
+	return &l.stripes[(core&(l.cores-1))*l.classes+class]
 }
 
 // spend takes cost, in units, from the stripe's lease if it is good for that.

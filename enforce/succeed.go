@@ -101,6 +101,7 @@ func (l *Limiter) retire(now int64) (t int64, left []int64) {
 		if !l.seg.CompareAndSwap(s, n) {
 			continue
 		}
+		l.changes.Add(1)
 		// What accrued after t was spent while s was still in force. Who takes
 		// from s from here on finds it replaced and puts it back.
 		for b := range left {
