@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"subak/enforce/envoy"
+	"subak/enforce/envoy/quota"
 	"subak/enforce/gate"
 	"subak/internal/config"
 )
@@ -87,8 +88,10 @@ func (n *Node) openDoors() error {
 	}
 	return errors.Join(
 		n.reg.Register(gate.NewCollector(n.gates)),
+		n.reg.Register(gate.NewServerCollector(n.gateServers)),
 		n.reg.Register(gate.NewLimitCollector(func() gate.Budgets { return n.force.Load().budgets })),
 		n.reg.Register(envoy.NewCollector(n.rateServices)),
+		n.reg.Register(quota.NewCollector(n.quotaServices)),
 	)
 }
 
@@ -100,6 +103,16 @@ func (n *Node) gates() (gates []*gate.Gate) {
 		gates = append(gates, d.gate.Load())
 	}
 	return gates
+}
+
+// gateServers are the present servers of the listeners.
+func (n *Node) gateServers() (servers []*gate.Server) {
+	n.doors.mu.Lock()
+	defer n.doors.mu.Unlock()
+	for _, d := range n.doors.list {
+		servers = append(servers, d.term.server.(*gate.Server))
+	}
+	return servers
 }
 
 // setDoors makes the doors those of a configuration: all of them, or none if one
@@ -221,8 +234,7 @@ func (e *edit) serveAnew(d *door, l *config.Listener, at int) error {
 // succeed puts another server at a socket and drains the one before.
 func (n *Node) succeed(s *socket, next server) {
 	n.log.Info("door is served anew: its TLS or limits changed", "listener", s.name, "address", s.listener.Addr().String())
-	before := s.succeed(next, n.doors.start)
-	n.retire(drained{s.name, before.drain, func() error { return nil }})
+	n.retire(drained{s.name, s.succeed(next, n.doors.start), func() error { return nil }})
 }
 
 // keep returns the open door of every configured one, the zero value where there
@@ -286,9 +298,7 @@ func (n *Node) reloadTLS() {
 		}
 	}
 	for _, d := range n.doors.list {
-		if s, ok := d.term.server.(*gate.Server); ok {
-			note(d.cfg.Name, s.ReloadTLS())
-		}
+		note(d.cfg.Name, d.term.server.(*gate.Server).ReloadTLS())
 	}
 	for _, d := range n.doors.envoys {
 		note(d.cfg.Name, d.front.reloadTLS())

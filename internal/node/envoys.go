@@ -97,18 +97,18 @@ func (f *envoyFront) run(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// drainer returns what drains the front, given its term at the socket.
-func (f *envoyFront) drainer(t *term) func(context.Context) bool {
+// drainer returns what drains the front, given what drains its server.
+func (f *envoyFront) drainer(drain func(context.Context) bool) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		defer f.end()
-		return t.drain(ctx)
+		return drain(ctx)
 	}
 }
 
 // drainer returns what drains the door as it is now: first what it has assigned,
 // so that Envoys still hear of it.
 func (d *envoyDoor) drainer() func(context.Context) bool {
-	q, front := d.quota, d.front.drainer(d.term)
+	q, front := d.quota, d.front.drainer(d.term.drain)
 	return func(ctx context.Context) (cut bool) {
 		if q != nil {
 			cut = q.drain(ctx)
@@ -145,6 +145,18 @@ func (n *Node) rateServices() (services []*envoy.Service) {
 	for _, d := range n.doors.envoys {
 		if d.front.rates != nil {
 			services = append(services, d.front.rates.Service())
+		}
+	}
+	return services
+}
+
+// quotaServices are the present quota services.
+func (n *Node) quotaServices() (services []*quota.Service) {
+	n.doors.mu.Lock()
+	defer n.doors.mu.Unlock()
+	for _, d := range n.doors.envoys {
+		if d.quota != nil {
+			services = append(services, d.quota.Service)
 		}
 	}
 	return services

@@ -178,6 +178,9 @@ func TestALeavingNodeSaysSoByGRPCAndIsNotHeldUpByStreams(t *testing.T) {
 	if _, err := quota.Recv(); err != nil {
 		t.Fatalf("no assignment: %v", err)
 	}
+	if n, _ := metric(t, a, "budget_quota_buckets", "service=envoys"); n != 1 {
+		t.Errorf("%v buckets in the metrics, want 1", n)
+	}
 	over := make(chan struct{})
 	go func() { defer close(over); a.end() }() // within its bounds, or the test hangs
 	said := false

@@ -80,9 +80,14 @@ func (t *term) run(ctx context.Context) error {
 	return fmt.Errorf("node: listener at %s: %w", t.Addr(), err)
 }
 
-// succeed puts another server at the socket, and returns the term that is over,
-// which is to be drained. start runs a part of the node.
-func (s *socket) succeed(next server, start func(func(context.Context) error)) *term {
+// lastWords is for how long a server whose term is over goes on before it is shut
+// down: net/http drops a request that it reads after that, even the first of
+// a connection that it has accepted.
+const lastWords = 200 * time.Millisecond
+
+// succeed puts another server at the socket, and returns what drains the one
+// before. start runs a part of the node.
+func (s *socket) succeed(next server, start func(func(context.Context) error)) (drain func(context.Context) (cut bool)) {
 	before := s.term
 	_ = before.Close() // it has no error
 	if l, ok := s.listener.(interface{ SetDeadline(time.Time) error }); ok {
@@ -90,7 +95,15 @@ func (s *socket) succeed(next server, start func(func(context.Context) error)) *
 	}
 	s.term = newTerm(s.listener, next)
 	start(s.term.run)
-	return before
+	return func(ctx context.Context) bool {
+		wait := time.NewTimer(lastWords)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		return before.drain(ctx)
+	}
 }
 
 // shut refuses new connections from its return on; drain waits for the others.
