@@ -20,7 +20,7 @@ import (
 func (c *Core) draft(rec *epoch.Record, now int64) ([]*Budget, error) {
 	budgets := make([]*Budget, len(rec.Doc.Budgets))
 	for i := range budgets {
-		b, err := c.draftBudget(&rec.Doc.Budgets[i], i)
+		b, err := c.draftBudget(&rec.Doc.Budgets[i], i, rec.Epoch.Position(c.self))
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (c *Core) budgetNamed(name string) *Budget {
 	return nil
 }
 
-func (c *Core) draftBudget(doc *epoch.Budget, at int) (*Budget, error) {
+func (c *Core) draftBudget(doc *epoch.Budget, at, pos int) (*Budget, error) {
 	alloc, err := allocator.New(doc.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
@@ -64,7 +64,7 @@ func (c *Core) draftBudget(doc *epoch.Budget, at int) (*Budget, error) {
 	}
 	b.shape = enforce.LimiterConfig{
 		Classes: k, Burst: doc.Burst, LargestCost: max(c.cfg.LargestCost[doc.Name], 1), Revocable: doc.Revocable,
-		Lends: lends, Borrows: borrows, Shadow: doc.Shadow, Tenants: tenants(doc),
+		Lends: lends, Borrows: borrows, Shadow: doc.Shadow, Tenants: tenants(doc, alloc, pos),
 	}
 	if err := b.shape.Validate(); err != nil {
 		return nil, fmt.Errorf("core: budget %q: %w", doc.Name, err)
@@ -72,8 +72,9 @@ func (c *Core) draftBudget(doc *epoch.Budget, at int) (*Budget, error) {
 	return b, nil
 }
 
-// tenants is how a budget's classes bound their tenants; nil where none does.
-func tenants(doc *epoch.Budget) []enforce.TenantConfig {
+// tenants is how a budget's classes bound their tenants at the node of a position,
+// negative for one that is no member; nil where none does.
+func tenants(doc *epoch.Budget, alloc *allocator.Allocator, pos int) []enforce.TenantConfig {
 	if len(doc.Tenants) == 0 {
 		return nil
 	}
@@ -81,6 +82,9 @@ func tenants(doc *epoch.Budget) []enforce.TenantConfig {
 	for k, class := range doc.Spec.Classes {
 		if t := doc.TenantsOf(class.Name); t != nil {
 			out[k] = enforce.TenantConfig{Share: t.SharePPM, Rate: t.Rate, Burst: t.Burst, Keys: t.Keys}
+			if t.SharePPM > 0 && pos >= 0 {
+				out[k].Base = alloc.Base(k, pos)
+			}
 		}
 	}
 	return out
