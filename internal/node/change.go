@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,6 +193,29 @@ func (n *Node) strays(doc *epoch.Document) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("listener %s of this node: its default is %s/%s, which is not in the file: unmatched requests will be refused", d.cfg.Name, t.Budget, t.Class))
 		}
 	}
+	for _, d := range n.doors.envoys {
+		warnings = append(warnings, envoyStrays(&d.cfg, known)...)
+	}
+	return warnings
+}
+
+// envoyStrays is strays for a door for Envoys.
+func envoyStrays(c *config.Envoy, known func(budget, class string) bool) (warnings []string) {
+	stray := func(what, budget, class, then string) {
+		if budget+class != "" && !known(budget, class) {
+			warnings = append(warnings, fmt.Sprintf("envoy door %s of this node: %s %s/%s, which is not in the file: %s", c.Name, what, budget, class, then))
+		}
+	}
+	const unknown = "its descriptors go the way of on_unknown"
+	for _, d := range c.Domains {
+		for i, r := range d.Rules {
+			stray(fmt.Sprintf("rules[%d] of domain %s sends to", i, d.Name), cmp.Or(r.Budget, d.Budget), cmp.Or(r.Class, d.Class), unknown)
+		}
+		if d.Class != "" {
+			stray("domain "+d.Name+" sends to", d.Budget, d.Class, unknown)
+		}
+	}
+	stray("its default is", c.Default.Budget, c.Default.Class, "unmatched descriptors will be refused")
 	return warnings
 }
 

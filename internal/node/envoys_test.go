@@ -23,6 +23,7 @@ import (
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	quotav3 "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -180,6 +181,13 @@ func TestALeavingNodeSaysSoByGRPCAndIsNotHeldUpByStreams(t *testing.T) {
 	}
 	if n, _ := metric(t, a, "budget_quota_buckets", "service=envoys"); n != 1 {
 		t.Errorf("%v buckets in the metrics, want 1", n)
+	}
+	problems, err := testutil.GatherAndLint(a.node.reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	over := make(chan struct{})
 	go func() { defer close(over); a.end() }() // within its bounds, or the test hangs

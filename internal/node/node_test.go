@@ -105,7 +105,13 @@ listeners:
 // begin starts a node and waits until it listens.
 func begin(t *testing.T, s setup) *live {
 	t.Helper()
-	cfg, err := config.Parse(s.name, []byte(s.yaml()))
+	return beginText(t, s, s.yaml())
+}
+
+// beginText starts it with another text for a file.
+func beginText(t *testing.T, s setup, text string) *live {
+	t.Helper()
+	cfg, err := config.Parse(s.name, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
