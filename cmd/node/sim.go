@@ -113,6 +113,7 @@ type simRun struct {
 	change                     simulate.Change
 	json, csv, markdown, quiet bool
 	protocol                   bool
+	report                     string // file
 	limitWords                 string // of a budget that was read
 }
 
@@ -159,6 +160,7 @@ by weight.`,
 	f.BoolVar(&s.protocol, "protocol", true, "with all, also play the scenarios through the protocol, which takes most of the time")
 	f.BoolVar(&s.csv, "csv", false, "print CSV instead of tables")
 	f.BoolVar(&s.markdown, "markdown", false, "print tables in Markdown")
+	f.StringVar(&s.report, "report", "", "write a page with plots to this file")
 	f.BoolVar(&s.quiet, "quiet", false, "no progress")
 	p.jsonFlag(cmd, &s.json)
 	return cmd
@@ -440,6 +442,11 @@ func (s *simRun) progress(what string) (tell func(done, all int), stop func()) {
 }
 
 func (s *simRun) print(r *outcome.Report) error {
+	if s.report != "" {
+		if err := writeWhole(s.report, r.HTML); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.json:
 		return r.JSON(s.out)

@@ -201,3 +201,24 @@ func TestADifferenceToTheReferenceCountsAsExplainedWhenItsCauseMakesItUp(t *test
 		t.Error("explained by what does not explain it")
 	}
 }
+
+func TestThePageHoldsEveryFigureAndNeedsNothingElse(t *testing.T) {
+	r := played(t, []string{"S2", "S6"}, []string{"paper", "pool-first"})
+	r.Cases[0].Name, r.Lines[0].Case = `<b>"x"&y`, `<b>"x"&y` // a user's own name
+	var page bytes.Buffer
+	if err := r.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	text := page.String()
+	for _, cell := range r.grid(high, 1)[2] {
+		if !strings.Contains(text, ">"+cell) {
+			t.Errorf("the page lacks %q", cell)
+		}
+	}
+	if strings.Contains(text, "<b>") || strings.Contains(text, "http-equiv") || strings.Contains(text, "src=") || strings.Contains(text, "<link") || strings.Count(text, "<svg") != 2 {
+		t.Error("the page holds a name as markup, wants something from elsewhere, or lacks a plot")
+	}
+	if err := r.HTML(full{}); err == nil {
+		t.Error("a page that cannot be written says nothing")
+	}
+}
