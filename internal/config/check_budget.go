@@ -75,7 +75,7 @@ func (k *checker) class(path string, b *Budget, i int) {
 	percent("lend", class.Lend, false)
 	percent("borrow", class.Borrow, true)
 	percent("protect", class.Protect, false)
-	k.tenants(path+".tenants", b, class.Tenants)
+	k.tenants(path, b, class)
 	mixed := b.maxMinUnfit()
 	switch {
 	case class.Level1 == "" && (i == 0 || mixed):
@@ -87,12 +87,13 @@ func (k *checker) class(path string, b *Budget, i int) {
 	}
 }
 
-func (k *checker) tenants(path string, b *Budget, t *Tenants) {
+func (k *checker) tenants(path string, b *Budget, class *Class) {
+	t := class.Tenants
 	if t == nil {
 		return
 	}
 	const mend = "write a part of the class such as 10%, or a rate at each node such as 50/s"
-	each := path + ".each"
+	each := path + ".tenants.each"
 	switch r := t.Each; {
 	case !k.Given(each):
 		k.Fault(each, "is missing", mend)
@@ -100,14 +101,16 @@ func (k *checker) tenants(path string, b *Budget, t *Tenants) {
 		k.Fault(each, "is 0: no tenant would get anything", mend)
 	case !r.IsRate && r.Percent > Whole:
 		k.Fault(each, fmt.Sprintf("%v is above 100%%", r.Percent), mend)
+	case !r.IsRate && class.Reserve.Percent == 0 && class.Reserve.Amount.Rate == 0 && k.Given(path+".reserve") && !k.Bad(path+".reserve"):
+		k.Fault(each, "is a part of a class that reserves nothing: it could shrink to nothing", "write a rate at each node, such as 50/s")
 	case r.IsRate && b.Limit.Unit != "" && r.Amount.Unit != b.Limit.Unit:
 		k.Fault(each, fmt.Sprintf("%v is not in the limit's unit, %s", r.Amount, b.Limit.Unit), "write it in the same unit, or as a percentage")
 	}
 	if t.Burst != 0 && t.Burst < minBurst || t.Burst > maxBurst {
-		k.Fault(path+".burst", fmt.Sprintf("%v is not between %v and %v", t.Burst, minBurst, maxBurst), "remove it, to take the budget's")
+		k.Fault(path+".tenants.burst", fmt.Sprintf("%v is not between %v and %v", t.Burst, minBurst, maxBurst), "remove it, to take the budget's")
 	}
 	if t.Keys < 1 || t.Keys > maxTenants {
-		k.Fault(path+".keys", fmt.Sprintf("%d is not between 1 and 16,000,000", t.Keys), "write 100000")
+		k.Fault(path+".tenants.keys", fmt.Sprintf("%d is not between 1 and 16,000,000", t.Keys), "write 100000")
 	}
 }
 

@@ -99,9 +99,11 @@ type Class struct {
 
 // Tenants bounds the tenants of one class.
 type Tenants struct {
-	// Each is what one tenant gets: a percentage of the class's share at the
-	// node, so that over all nodes it gets at most that part of the class; or
-	// a rate at each node, in the unit of the limit. Above 0. Required.
+	// Each is what one tenant gets: a percentage of the class's share at the node
+	// or of the class's base there, whichever is more, so that over all nodes it
+	// gets about that part of the class at most; or a rate at each node, in the
+	// unit of the limit. A class without a reservation has no base and takes
+	// a rate only. Above 0. Required.
 	Each Portion `yaml:"each"`
 	// Burst is how many seconds of its rate a tenant's bucket holds, at least
 	// two requests. Range 10ms to 1h. Default 0s, which means the budget's
