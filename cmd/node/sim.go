@@ -175,7 +175,7 @@ func (s *simRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.About.Budget = s.budgetWords()
+	r.About.Budget, r.About.WhatIf = s.budgetWords(), s.change.Words()
 	if err := s.vertices(r, plan); err != nil {
 		return err
 	}

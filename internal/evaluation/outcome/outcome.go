@@ -39,6 +39,9 @@ type Vertex struct {
 
 // About is what was asked for.
 type About struct {
+	// WhatIf says what the second case changes of the first; empty where the cases are
+	// not one budget before and after a change.
+	WhatIf string   `json:"what_if,omitempty"`
 	Nodes  int      `json:"nodes"`
 	Budget string   `json:"budget"`
 	Cycles int      `json:"cycles"` // counted; the first ones are not
@@ -82,8 +85,8 @@ func New(p *evaluation.Plan, rows []evaluation.Row) *Report {
 	r := &Report{About: About{Seeds: p.Seeds, Lags: p.Lags}}
 	for i := range p.Cases {
 		r.Cases = append(r.Cases, Name{p.Cases[i].Name, p.Cases[i].Title})
-		r.About.Nodes = len(p.Cases[i].Spec.Weights)
 	}
+	r.About.Nodes = len(p.Cases[0].Spec.Weights)
 	for i := range p.Methods {
 		r.Ways = append(r.Ways, Name{p.Methods[i].Name, p.Methods[i].Title})
 	}

@@ -86,6 +86,9 @@ func (r *Report) about() string {
 	if len(seeds) > 1 {
 		words += fmt.Sprintf(", mean of the seeds %s", strings.Join(seeds, " "))
 	}
+	if r.About.WhatIf != "" {
+		words += "; what if: " + r.About.WhatIf
+	}
 	return words
 }
 
@@ -104,7 +107,11 @@ func (r *Report) grid(of func(*Line) float64, lag int) [][]string {
 		head = append(head, c.Name)
 	}
 	if len(r.Cases) > 1 {
-		head = append(head, "mean")
+		last := "mean"
+		if r.About.WhatIf != "" {
+			last = "change"
+		}
+		head = append(head, last)
 	}
 	grid := [][]string{head}
 	for _, m := range r.Ways {
@@ -116,7 +123,11 @@ func (r *Report) grid(of func(*Line) float64, lag int) [][]string {
 			}
 			row = append(row, cell)
 		}
-		if mean, ok := r.Mean(m.Name, lag, of); ok && len(r.Cases) > 1 {
+		switch mean, ok := r.Mean(m.Name, lag, of); {
+		case !ok || len(r.Cases) < 2:
+		case r.About.WhatIf != "":
+			row = append(row, fmt.Sprintf("%+.1f", of(r.Find(r.Cases[1].Name, m.Name, lag))-of(r.Find(r.Cases[0].Name, m.Name, lag))))
+		default:
 			row = append(row, fmt.Sprintf("%.1f", mean))
 		}
 		grid = append(grid, row)
