@@ -140,8 +140,10 @@ func (s Scale) timed(name string, want outcome, run func(n int) (int, time.Durat
 	}}
 }
 
-// calibrate finds how many decisions take about span.
+// calibrate finds how many decisions take about span. The first run is not
+// counted: it may have to make what it decides with.
 func calibrate(span time.Duration, run func(n int) (int, time.Duration)) int {
+	run(1)
 	n := 1000
 	for {
 		_, took := run(n)
