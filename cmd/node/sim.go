@@ -110,6 +110,7 @@ type simRun struct {
 	limit                      int64
 	topology                   string
 	trace, budget, budgetName  string
+	against                    string
 	change                     simulate.Change
 	json, csv, markdown, quiet bool
 	protocol                   bool
@@ -131,7 +132,7 @@ times in order, nodes and classes of the budget, units per second. A fifth colum
 legit, is the legitimate part of the demand. The budget file holds nodes and
 budgets, as in a node's configuration, which will do as well.
 
-With --set-limit, --set-reserve, --set-weight or --without the changed budget is
+With --against, --set-limit, --set-reserve, --set-weight or --without another budget is
 played beside the present one. The clients of a node that is lost go to the others,
 by weight.`,
 		Example: `  subak sim run all
@@ -153,6 +154,7 @@ by weight.`,
 	f.StringVar(&s.trace, "trace", "", "CSV of your own demand")
 	f.StringVar(&s.budget, "budget", "", "file with nodes and budgets for --trace")
 	f.StringVar(&s.budgetName, "budget-name", "", "which of several budgets")
+	f.StringVar(&s.against, "against", "", "another file with a budget for the same nodes and classes, to compare with")
 	f.StringVar(&s.change.Limit, "set-limit", "", "what if the limit were this, such as 12000/s")
 	f.StringToStringVar(&s.change.Reserve, "set-reserve", nil, "what if classes had these reservations, such as high=70%,low=30%")
 	f.StringToStringVar(&s.change.Weights, "set-weight", nil, "what if nodes had these weights, such as ams=80")
@@ -300,8 +302,8 @@ func (s *simRun) plan(args []string) (plan *evaluation.Plan, judged bool, err er
 		plan.Cases, err = s.recorded()
 		return plan, false, err
 	}
-	if !s.change.Zero() {
-		return nil, false, usage("--set-limit, --set-reserve, --set-weight and --without change the budget of a --trace")
+	if !s.change.Zero() || s.against != "" {
+		return nil, false, usage("--against, --set-limit, --set-reserve, --set-weight and --without change the budget of a --trace")
 	}
 	if s.seeds < 1 || s.seeds > 1000 || s.cycles < 3 || s.cycles > 1_000_000 {
 		return nil, false, usage("%d seeds of %d cycles: write 1 to 1000 seeds, and 3 to 1000000 cycles", s.seeds, s.cycles)
@@ -392,13 +394,20 @@ func readFile(name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// recorded is the case of a user's trace.
-func (s *simRun) recorded() ([]evaluation.Case, error) {
-	text, err := readFile(s.budget, 16<<20)
+func (s *simRun) readBudget(name string) (*simulate.Budget, error) {
+	text, err := readFile(name, 16<<20)
 	if err != nil {
 		return nil, err
 	}
-	b, err := simulate.ReadBudget(s.budget, text, s.budgetName)
+	return simulate.ReadBudget(name, text, s.budgetName)
+}
+
+// recorded is the case of a user's trace.
+func (s *simRun) recorded() ([]evaluation.Case, error) {
+	b, err := s.readBudget(s.budget)
+	if err == nil && s.against != "" {
+		s.change.Against, err = s.readBudget(s.against)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,22 @@ func TestAUsersTraceIsPlayedUnderTheUsersBudgetAsItIsAndAsItMightBe(t *testing.T
 	}
 }
 
+func TestTwoBudgetsAreComparedOverOneTrace(t *testing.T) {
+	dir := write(t, map[string]string{
+		"my.csv": simTrace, "my.yaml": simBudget, "other.yaml": strings.Replace(simBudget, "100/s", "50/s", 1),
+		"strange.yaml": strings.Replace(simBudget, "fra", "lhr", 1),
+	})
+	args := func(against string) []string {
+		return []string{"sim", "run", "--trace", filepath.Join(dir, "my.csv"), "--budget", filepath.Join(dir, "my.yaml"), "--against", filepath.Join(dir, against), "--method", "configured", "--lag", "1"}
+	}
+	if got := subak(t, nil, args("other.yaml")...); got.code != exitOK || !strings.Contains(got.out, "what if: the other budget") || !strings.Contains(got.out, "80.0   40.0  -40.0") {
+		t.Errorf("code %d:\n%s%s", got.code, got.out, got.err)
+	}
+	if got := subak(t, nil, args("strange.yaml")...); got.code != exitBroken || !strings.Contains(got.err, "--against: it has other nodes or classes (ams, lhr; high, low)") {
+		t.Errorf("code %d: %s", got.code, got.err)
+	}
+}
+
 func TestAScenarioCanBeCopiedChangedAndPlayed(t *testing.T) {
 	shown := subak(t, nil, "sim", "scenarios", "--show", "S2")
 	if shown.code != exitOK {

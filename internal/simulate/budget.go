@@ -67,6 +67,7 @@ func (b *Budget) Names() (names evaluation.Names) {
 
 // Change is what a what-if changes. The zero value changes nothing.
 type Change struct {
+	Against *Budget           // another budget for the same nodes and classes; the rest changes it
 	Limit   string            // 12000/s
 	Reserve map[string]string // by class: 70%
 	Weights map[string]string // by node: 80
@@ -75,12 +76,15 @@ type Change struct {
 
 // Zero reports whether nothing is changed.
 func (c *Change) Zero() bool {
-	return c.Limit == "" && len(c.Reserve) == 0 && len(c.Weights) == 0 && len(c.Without) == 0
+	return c.Against == nil && c.Limit == "" && len(c.Reserve) == 0 && len(c.Weights) == 0 && len(c.Without) == 0
 }
 
 // Words says the change in a line.
 func (c *Change) Words() string {
 	var words []string
+	if c.Against != nil {
+		words = append(words, "the other budget")
+	}
 	if c.Limit != "" {
 		words = append(words, "limit "+c.Limit)
 	}
@@ -103,6 +107,14 @@ func (c *Change) Words() string {
 
 // With returns the budget as changed. The error names the flag and the mend.
 func (b *Budget) With(c *Change) (*Budget, error) {
+	if o := c.Against; o != nil {
+		was, is := b.Names(), o.Names()
+		if !slices.Equal(was.Nodes, is.Nodes) || !slices.Equal(was.Classes, is.Classes) {
+			return nil, fmt.Errorf("--against: it has other nodes or classes (%s; %s) than the budget (%s; %s); mend: compare budgets of the same, and use --without for a lost node",
+				strings.Join(is.Nodes, ", "), strings.Join(is.Classes, ", "), strings.Join(was.Nodes, ", "), strings.Join(was.Classes, ", "))
+		}
+		b = o
+	}
 	cfg := *b.cfg
 	cfg.Nodes, cfg.Budgets = slices.Clone(cfg.Nodes), slices.Clone(cfg.Budgets)
 	changed := &Budget{&cfg, b.at}
