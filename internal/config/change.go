@@ -1,12 +1,15 @@
 package config
 
+import "cmp"
+
 // ParseChange reads what a running cluster can take from a file: cluster.name,
 // nodes and budgets. The file may be a whole configuration, of which the rest is
 // read but not judged, or those fields alone. Where it lists no nodes, roster,
 // the present one, stands in; where it lists no budgets, Budgets stays empty.
-// cluster.name may be missing. name is the file's name in messages. The error, if
-// any, is a [Faults] with everything that is wrong.
+// cluster.name may be missing. name is the file's name in messages; "" is "the
+// change". The error, if any, is a [Faults] with everything that is wrong.
 func ParseChange(name string, data []byte, roster []Node) (*Config, error) {
+	name = cmp.Or(name, "the change")
 	c, r := Default(), newReport(name)
 	r.Decode(name, data, c)
 	if !r.Bad("") {

@@ -77,3 +77,11 @@ func FuzzParseChange(f *testing.F) {
 		}
 	})
 }
+
+func TestAChangeWithoutANameIsCalledTheChange(t *testing.T) {
+	for _, text := range []string{"", "budgets: []", "log: {}", "budgets: ["} {
+		if _, err := ParseChange("", []byte(text), nil); err == nil || !strings.HasPrefix(err.Error(), "the change:") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

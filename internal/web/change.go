@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"subak/internal/api"
@@ -12,10 +13,17 @@ import (
 const applyPath = "/v1/apply"
 
 func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
-	var request api.ChangeRequest
+	var request *api.ChangeRequest // nil when the body says null
 	body := json.NewDecoder(r.Body)
 	body.DisallowUnknownFields()
-	if err := body.Decode(&request); err != nil {
+	err := body.Decode(&request)
+	if err == nil && request == nil {
+		err = errors.New(`it is null where an object belongs, such as {"name": "subak.yaml", "file": "budgets: ..."}`)
+	}
+	if _, end := body.Token(); err == nil && !errors.Is(end, io.EOF) {
+		err = errors.New("something follows the object")
+	}
+	if err != nil {
 		status := http.StatusBadRequest
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			status = http.StatusRequestEntityTooLarge
@@ -23,7 +31,7 @@ func (s *Server) serveChange(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, "the body is no change: "+err.Error()+"; send it with subak apply, or see docs/operating.md")
 		return
 	}
-	change, err := s.backend.Change(request)
+	change, err := s.backend.Change(*request)
 	if err == nil && !request.DryRun && change.State != api.ChangeNone {
 		s.log.Warn("change of the cluster", "epoch", change.Epoch, "state", change.State, "from", r.RemoteAddr)
 		s.hub.nudge()

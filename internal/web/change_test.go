@@ -57,6 +57,10 @@ func TestABodyThatIsNoChangeIsRefusedAndChangesNothing(t *testing.T) {
 		"no JSON":       {"limit: 5", 400},
 		"unknown field": {`{"fil":"x"}`, 400},
 		"wrong type":    {`{"file":5}`, 400},
+		"null":          {"null", 400},
+		"a list":        {"[]", 400},
+		"two":           {"{} {}", 400},
+		"a tail":        {"{}]", 400},
 		"too large":     {`{"file":"` + strings.Repeat("a", changeBytesMax) + `"}`, 413},
 	} {
 		status, text := post(t, s, "/v1/apply", []byte(tc.body))
