@@ -353,6 +353,31 @@ func TestWhatWasTakenIsGivenBackWhereATokenWentSinceTheLook(t *testing.T) {
 	}
 }
 
+func TestACallFindsWhatLiesInTheLeasesOfOtherCores(t *testing.T) {
+	l := NewLimiter(LimiterConfig{Classes: 2}, 0)
+	r := 1e9 * allocator.Rate(allocator.Unit)
+	l.SetSchedule(0, []Step{{Until: math.MaxInt64, Total: 2 * r, Classes: []allocator.Rate{r, r}}})
+	now := 2 * int64(time.Second)
+	const spent, rest = 5000, 1e9 - 1e9/leaseShare - 5000 // buckets are smaller by that part while there are leases
+	for range spent {
+		l.Decide(now, 0, 1)
+	}
+	if l.cores > 1 && l.seg.Load().leased == 0 {
+		t.Error("no leases began: this test is for nothing")
+	}
+	all := Request{Class: 0, Cost: rest}
+	if v := l.Peek(now, all); !v.OK {
+		t.Errorf("peek: %+v", v)
+	}
+	for range spent {
+		l.Decide(now, 1, 1)
+	}
+	vs := make([]Verdict, 2)
+	if !DecideAll(now, []Charge{{Limiter: l, Request: all}, {Limiter: l, Request: Request{Class: 1, Cost: rest}}}, vs) {
+		t.Errorf("a call for the whole rest: %+v", vs)
+	}
+}
+
 func BenchmarkDecideAll(b *testing.B) {
 	p := newPair(false, false)
 	for _, l := range p {
