@@ -54,6 +54,7 @@ type member struct {
 	down     int64 // until when no stream can be opened
 	in, out  []packet
 	served   float64
+	told     uint64 // requests in reports that arrived
 }
 
 type packet struct {
@@ -178,6 +179,9 @@ func (f *fleet) deliver(m *member) {
 	for len(m.out) > 0 && m.out[0].at <= f.now {
 		for _, u := range m.out[0].reports.BucketQuotaUsages {
 			f.planner.report(f.now, m.out[0].stream, u)
+			if f.planner.streams[m.out[0].stream] != nil {
+				m.told += u.NumRequestsAllowed + u.NumRequestsDenied
+			}
 		}
 		m.out = m.out[1:]
 	}
@@ -277,27 +281,26 @@ func TestASaturatedFleetGetsTheWholeShareAndNeverMore(t *testing.T) {
 	for i, m := range f.envoys {
 		m.rate = 100 + 20*float64(i)
 	}
-	f.run(30 * time.Second)
+	f.run(20 * time.Second)
 	if got := f.enforced(); got < 9900 || got > 10_000 {
 		t.Errorf("the fleet enforces %.1f of 10000", got)
 	}
 	before := f.admitted
-	f.run(10 * time.Second)
-	if got := (f.admitted - before) / 10; got < 9700 {
+	f.run(5 * time.Second)
+	if got := (f.admitted - before) / 5; got < 9700 {
 		t.Errorf("the fleet serves %.1f/s of 10000", got)
 	}
 	if f.worst > 10_000+50 {
 		t.Errorf("%.0f above the share in a window, burst 10000", f.worst)
 	}
-	t.Logf("worst %.0f peak %.4f tally %+v", f.worst, f.peak, f.planner.seen)
 }
 
 func TestAFleetNeverExceedsAShareThatMovesUnderFaults(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			n := 8
+			n, changes := 8, 30
 			if seed == 0 {
-				n = 50
+				n, changes = 50, 12
 			}
 			f := newFleet(t, seed, n, 2000*allocator.Unit)
 			f.loss = []float64{0, 0.001, 0.01}[seed%3]
@@ -305,7 +308,7 @@ func TestAFleetNeverExceedsAShareThatMovesUnderFaults(t *testing.T) {
 				f.lease, f.base = int64(2500*time.Millisecond), 500*allocator.Unit
 			}
 			most := allocator.Rate(0)
-			for range 40 {
+			for range changes {
 				for _, m := range f.envoys {
 					if f.rng.IntN(3) == 0 {
 						m.rate = f.rng.Float64() * 400
@@ -325,7 +328,7 @@ func TestAFleetNeverExceedsAShareThatMovesUnderFaults(t *testing.T) {
 			if f.limiter.CarveShort() > 0 {
 				t.Errorf("%d schedules below what was carved", f.limiter.CarveShort())
 			}
-			t.Logf("worst %.0f of %v peak %.4f mean %.4f tally %+v", f.worst, most, f.peak, f.admitted/f.integral, f.planner.seen)
+			t.Logf("worst %.0f of %v peak %.4f mean %.4f", f.worst, most, f.peak, f.admitted/f.integral)
 		})
 	}
 }

@@ -22,12 +22,9 @@ type grant struct {
 
 const (
 	secondsMax = 86_400 // of a fill interval: one request a day is the least rate
-	// niceSeconds is how long an interval is tried for a rate of more than one
-	// request in it: the longer, the finer, and the more Envoy's comparison of
-	// intervals has to tell apart.
-	niceSeconds = 30
-	nearEnough  = 2048 // a part of the rate that is not worth a longer interval
-	unit        = int64(allocator.Unit)
+	tries      = 32     // of intervals in seconds, or of tokens where they are longer
+	nearEnough = 2048   // a part of the rate that is not worth a longer interval
+	unit       = int64(allocator.Unit)
 )
 
 // express returns the largest rate that Envoy can enforce and that is at most
@@ -37,23 +34,19 @@ func express(rate allocator.Rate, cost int64) (g grant) {
 	if micro <= 0 {
 		return grant{}
 	}
-	better := func(n, s int64) bool { return n*int64(g.seconds) > int64(g.fill)*s }
-	if micro >= unit/niceSeconds {
-		for s := int64(1); s <= niceSeconds; s++ {
-			n := int64(min(uint64(micro)*uint64(s)/uint64(unit), math.MaxUint32))
-			if n > 0 && (g.fill == 0 || better(n, s)) {
-				g = grant{fill: uint32(n), seconds: uint32(s)}
-			}
-			if g.fill > 0 && micro-int64(g.fill)*unit/int64(g.seconds) <= micro/nearEnough {
-				break
-			}
-		}
-		return g
+	near := func() bool {
+		return g.fill > 0 && micro-int64(g.fill)*unit/int64(g.seconds) <= micro/nearEnough
 	}
-	for n := int64(1); n <= 8; n++ {
-		s := (n*unit + micro - 1) / micro
-		if s <= secondsMax && (g.fill == 0 || better(n, s)) {
+	try := func(n, s int64) {
+		if n > 0 && s <= secondsMax && (g.fill == 0 || n*int64(g.seconds) > int64(g.fill)*s) {
 			g = grant{fill: uint32(n), seconds: uint32(s)}
+		}
+	}
+	for i := int64(1); i <= tries && !near(); i++ {
+		if micro >= unit {
+			try(int64(min(uint64(micro)*uint64(i)/uint64(unit), math.MaxUint32)), i)
+		} else {
+			try(i, (i*unit+micro-1)/micro)
 		}
 	}
 	return g

@@ -31,9 +31,11 @@ func (t timing) surely(ttl int64) int64 { return ttl - ttl/100 - t.transit }
 // horizon is the instant until which an assignment sent now may be enforced. It
 // is rounded up to one of few instants, so that profiles stay short.
 func (t timing) horizon(now, ttl int64) int64 {
-	grid := t.hold(t.ttl) / horizons
+	grid := t.grid()
 	return (now + t.hold(ttl) + grid - 1) / grid * grid
 }
+
+func (t timing) grid() int64 { return t.hold(t.ttl) / horizons }
 
 const (
 	horizons   = 48 // instants in the longest hold; fewer than enforce.HoldsMax
@@ -355,8 +357,10 @@ func (p *planner) send(now int64, s *sub, ttl, horizon int64) {
 		return
 	case s.told && now-s.sentAt >= ttl/renewals:
 		p.seen.renewed++
-	case !s.told && s.reserved == 0 && now-s.sentAt >= ttl/renewals:
-		s.now = grant{} // nothing to be had: it should not go by its own default
+	case !s.told && !s.next.due && s.reserved == 0 && now-s.sentAt >= ttl/renewals:
+		// Nothing is to be had: it should not go by its own default. One that waits
+		// for what others still hold may have an assignment of a former stream.
+		s.now = grant{}
 	default:
 		return
 	}

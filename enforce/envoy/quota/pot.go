@@ -170,6 +170,7 @@ func (p *pot) plan(now int64, total allocator.Rate, t timing, stopped bool) {
 	lacks := make([]allocator.Rate, len(live))
 	over := -total
 	for i, s := range live {
+		s.next.due = share[i] > 0
 		aims[i] = p.aim(s, share[i], total, len(live))
 		lacks[i] = p.lack(s.next.reserved, aims[i], min(share[i], demand[i]-demand[i]/9))
 		over += s.next.reserved + lacks[i]

@@ -94,6 +94,16 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Hold is for how long after its sending an assignment may be spent, at most. A
+// node keeps its base out of use for as long after a start, for what a former
+// life assigned, and it must be within the term of leases, so that a dead node's
+// Envoys are done before others may take over.
+func (c Config) Hold() time.Duration {
+	c = c.withDefaults()
+	t := timing{int64(c.TTL), int64(c.Transit)}
+	return time.Duration(t.hold(t.ttl) + t.grid())
+}
+
 // Deps are what a service asks of the outside.
 type Deps struct {
 	Limits enforce.Limits

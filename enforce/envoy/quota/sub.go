@@ -36,6 +36,7 @@ type sub struct {
 // draft is what the plan under way wants to send.
 type draft struct {
 	live     bool // assignments may be sent to it
+	due      bool // it has something to wait for
 	send     bool
 	give     grant
 	reserved allocator.Rate
@@ -108,7 +109,7 @@ func (s *sub) shrink(to allocator.Rate, sure int64) {
 	if g.tokens == 0 || g.fill == 0 {
 		g, rate = grant{}, 0
 	}
-	s.next = draft{live: true, send: true, give: g, reserved: rate, saved: max(0, s.saved-int64(g.tokens)*s.cost*unit)}
+	s.next = draft{live: true, due: true, send: true, give: g, reserved: rate, saved: max(0, s.saved-int64(g.tokens)*s.cost*unit)}
 }
 
 // affordable is the rate r at which saved + (was-r)*sure is worth r for half a
