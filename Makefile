@@ -18,7 +18,7 @@ REPORTS     ?= bin/reports
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo demo-short changes test race baseline fuzz-smoke bench golden lint fmt sim demo-changes sim-timed \
-    sim-smoke mutants explore figures scale evaluation evaluation-check testbed testbed-ci testbed-check contention docker ci clean
+    sim-smoke mutants explore figures scale evaluation evaluation-check bench-peers bench-peers-smoke testbed testbed-ci testbed-check contention docker ci clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ fuzz-smoke: ## each fuzz target FUZZTIME times (or e.g. FUZZTIME=60s)
 bench: ## benchmarks: ns/op, allocs, ns/cell, bytes per row (figures, no verdict on time)
 	@scripts/check.sh bench $(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
 	    ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node ./testbed/wan
+
+bench-peers: ## ours beside other limiters and bare servers, as ratios: six minutes, a report
+	@scripts/bench-peers.sh
+
+bench-peers-smoke: ## the benchmark's own tests, and each of its measurements once
+	@scripts/bench-peers.sh test
 
 golden: ## golden hashes on amd64 v1, amd64 v3, 386, and arm64 (emulated where possible)
 	@scripts/golden.sh
