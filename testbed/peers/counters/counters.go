@@ -1,13 +1,11 @@
-// Package counters measures what counting costs on the decision path. The
-// counters of package enforce hang on one constant in a file of its own; the
-// probe is built with that file as it is and with one that says false, and both
-// run side by side.
+// Package counters measures what counting costs on the decision path. The probe is
+// built with package enforce as it is and with one that counts nothing, and both
+// run side by side; see [strip].
 package counters
 
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +14,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"subak/testbed/peers/measure"
@@ -28,12 +25,8 @@ type Scale struct {
 	Batches int           // of each in a round
 }
 
-const (
-	file     = "enforce/counting.go"
-	as       = "const counting = true"
-	instead  = "const counting = false"
-	boundOne = 8 // ns
-)
+// most is what counting may add to a decision, ns.
+const most = 8
 
 // Cases are one goroutine and all cores. repo is the source of Subak.
 func (s Scale) Cases(repo string) []measure.Case {
@@ -41,12 +34,12 @@ func (s Scale) Cases(repo string) []measure.Case {
 	one := s.of(repo, "counters/one", "one decision, one goroutine, with and without its counters", 1)
 	one.Claims = []measure.Claim{{
 		ID: "counters/one", What: "what counting adds to a decision on one goroutine",
-		Metric: measure.Nanos, Relation: measure.Difference, Side: 0, Other: 1, Bound: boundOne, Unit: "ns",
+		Metric: measure.Nanos, Relation: measure.Difference, Side: 0, Other: 1, Bound: most, Unit: "ns",
 	}}
 	all := s.of(repo, "counters/cores", "one decision on every core at once, time on its core, with and without its counters", cores)
 	all.Claims = []measure.Claim{{
 		ID: "counters/cores", What: "what counting adds on its core while all cores count: a line that they shared would cost more",
-		Metric: measure.Nanos, Relation: measure.Difference, Side: 0, Other: 1, Bound: boundOne, Unit: "ns",
+		Metric: measure.Nanos, Relation: measure.Difference, Side: 0, Other: 1, Bound: most, Unit: "ns",
 	}}
 	return []measure.Case{one, all}
 }
@@ -114,29 +107,6 @@ func start(ctx context.Context, repo, dir string, counting bool) (*probe, error)
 	}
 	p.in, p.out = in, bufio.NewScanner(out)
 	return p, nil
-}
-
-// without writes the overlay of a build without counters and returns its path.
-func without(repo, dir string) (string, error) {
-	real, err := filepath.Abs(filepath.Join(repo, file))
-	if err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(real)
-	if err != nil {
-		return "", fmt.Errorf("the file that turns counters off: %w", err)
-	}
-	if !strings.Contains(string(text), as) {
-		return "", fmt.Errorf("%s does not say %q", file, as)
-	}
-	other, overlay := filepath.Join(dir, "counting.go"), filepath.Join(dir, "overlay.json")
-	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {real: other}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, errors.Join(
-		os.WriteFile(other, []byte(strings.Replace(string(text), as, instead, 1)), 0o600),
-		os.WriteFile(overlay, replaced, 0o600))
 }
 
 // close ends a probe; nil is none.

@@ -8,21 +8,48 @@ import (
 	"testing"
 )
 
-// source is a directory with the file that turns counters off.
-func source(t *testing.T, text string) string {
-	repo := t.TempDir()
-	path := filepath.Join(repo, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
+const plain = `package enforce
+
+func (l *Limiter) count(c *tally, cost int64) {
+	c.admitted.Add(cost) // counts
+	if cost > 1 {
+		c.again.refused.Add(2 * cost)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	l.used.Add(cost) // decides
+	_ = c.admitted.Load()
+}
+`
+
+// source is a directory with a package enforce.
+func source(t *testing.T, files map[string]string) string {
+	repo := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(repo, "enforce", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return repo
 }
 
-func TestTheOverlayTurnsCountersOffAndNothingElse(t *testing.T) {
-	repo := source(t, "package enforce\n\n// Why.\nconst counting = true\n")
+func TestOnlyCountersAreStripped(t *testing.T) {
+	got, n, err := strip("x.go", []byte(plain))
+	want := strings.NewReplacer(
+		"c.admitted.Add(cost)", "_, _ = &c.admitted, cost",
+		"c.again.refused.Add(2 * cost)", "_, _ = &c.again.refused, 2 * cost").Replace(plain)
+	if err != nil || n != 2 || string(got) != want {
+		t.Errorf("%d, %v\n%s\nwant\n%s", n, err, got, want)
+	}
+	if _, _, err := strip("x.go", []byte("no Go")); err == nil {
+		t.Error("no error for what is no Go")
+	}
+}
+
+func TestTheOverlayHasTheFilesThatCount(t *testing.T) {
+	repo := source(t, map[string]string{"a.go": plain, "b.go": "package enforce\n", "a_test.go": plain})
 	name, err := without(repo, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -35,17 +62,32 @@ func TestTheOverlayTurnsCountersOffAndNothingElse(t *testing.T) {
 	if err := json.Unmarshal(text, &overlay); err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.ReadFile(overlay.Replace[filepath.Join(repo, file)])
-	if err != nil || string(other) != "package enforce\n\n// Why.\nconst counting = false\n" {
-		t.Errorf("%v: %q, %v", overlay, other, err)
+	other, err := os.ReadFile(overlay.Replace[filepath.Join(repo, "enforce", "a.go")])
+	if err != nil || len(overlay.Replace) != 1 || strings.Contains(string(other), "admitted.Add") {
+		t.Errorf("%v: %s, %v", overlay, other, err)
 	}
 }
 
-func TestAFileThatTurnsNothingOffIsAnError(t *testing.T) {
-	if _, err := without(source(t, "package enforce\n"), t.TempDir()); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("%v, want an error that names the file", err)
+func TestAPackageWithoutCountersIsAnError(t *testing.T) {
+	for _, files := range []map[string]string{nil, {"b.go": "package enforce\n"}, {"b.go": "no Go"}} {
+		if _, err := without(source(t, files), t.TempDir()); err == nil {
+			t.Errorf("no error for %v", files)
+		}
 	}
-	if _, err := without(t.TempDir(), t.TempDir()); err == nil {
-		t.Error("no error without the file")
+}
+
+// The package as it is: every build of the probe compiles.
+func TestTheProbeIsBuiltEitherWay(t *testing.T) {
+	for _, counting := range []bool{true, false} {
+		p, err := start(t.Context(), "../../..", t.TempDir(), counting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.close()
+		for _, goroutines := range []int{1, 2} {
+			if took, err := p.decide(1000, goroutines); err != nil || took <= 0 {
+				t.Errorf("counting %v: %v, %v", counting, took, err)
+			}
+		}
 	}
 }
