@@ -19,6 +19,9 @@ func (x *exchange) answer(b *backend, res *http.Response) {
 	h := x.w.Header()
 	x.copyFields(h, res.Header)
 	announced := announce(h, res.Trailer)
+	if announced > 0 && x.in.ProtoMajor < 2 && x.in.Method != http.MethodHead {
+		delete(h, "Content-Length") // HTTP/1 has trailers after chunks only
+	}
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // or net/http guesses one from the body
 	}

@@ -50,6 +50,8 @@ func (b *inbound) init(x *exchange) {
 		b.left = 1<<63 - 1
 	}
 	b.control = http.NewResponseController(x.w)
+	// An answer may come before the body ends, and must not wait for it.
+	_ = b.control.EnableFullDuplex() // HTTP/2 always is
 }
 
 // begun reports whether anything was asked of the body.
@@ -63,6 +65,9 @@ func (b *inbound) Read(p []byte) (int, error) {
 	b.started.Store(true)
 	b.reading.Lock()
 	defer b.reading.Unlock()
+	if b.over() {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	b.deadline(true)
 	n, err := b.src.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -97,13 +102,15 @@ func (b *inbound) Read(p []byte) (int, error) {
 func (b *inbound) Close() error { return nil }
 
 // end is called when the handler returns: nobody may read or set deadlines then.
-// Closing reads some of what is left, so that the connection can be used again;
-// that has a deadline too, and of a bad body nothing more is waited for.
+// net/http reads some of what is left, so that the connection can be used again;
+// that has a deadline too, and of a bad body nothing more is waited for. (Closing
+// the body here would read as well, and hold up an answer that came early.)
 func (b *inbound) end() {
 	if b.src == nil {
 		return
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.ended = true
 	switch {
 	case b.whole:
@@ -112,8 +119,12 @@ func (b *inbound) end() {
 	case b.stall > 0:
 		_ = b.control.SetReadDeadline(time.Now().Add(b.stall))
 	}
-	b.mu.Unlock()
-	b.src.Close()
+}
+
+func (b *inbound) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
 }
 
 func longAgo() time.Time { return time.Unix(1, 0) }
