@@ -100,7 +100,11 @@ func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
 	if uint(class) >= uint(l.classes) {
 		return l.refuse(UnknownClass)
 	}
-	c := l.stripe(class)
+	return l.judgeOn(l.stripe(class), now, class, cost)
+}
+
+// judgeOn is judge by one core's stripe of the class.
+func (l *Limiter) judgeOn(c *stripe, now int64, class int, cost int64) Verdict {
 	if c.spend(l, now, cost) {
 		return Verdict{true, Admitted, int8(class)}
 	}
@@ -110,7 +114,7 @@ func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
 	return l.charge(now, class, cost, c)
 }
 
-// charge is judge for a class that exists and a stripe whose lease does not pay.
+// charge is judgeOn where neither the lease pays nor a drought is known.
 func (l *Limiter) charge(now int64, class int, cost int64, c *stripe) Verdict {
 	if uint64(cost-1) >= MaxCost {
 		if cost < 1 {

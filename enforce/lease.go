@@ -43,8 +43,9 @@ func (c *stripe) refill(l *Limiter, s *segment, now int64, class int, cost int64
 		return false // an old reading; what is in the lease was charged later
 	}
 	left, of := c.end()
-	if of != s {
-		left = 0 // it ended with its segment
+	if of != s { // it ended with its segment
+		l.lost.Add(left)
+		left = 0
 	}
 	need := uint64((ln.lease - left + cost) * unit)
 	ok := take(&l.cells[1+class].used, ln, now-s.t0, need, ln.spare())
@@ -64,7 +65,8 @@ func (c *stripe) refill(l *Limiter, s *segment, now int64, class int, cost int64
 	// The share changed in between. Who changed it may have been here before the
 	// lease began, so it ends here. What is left of it is lost: to give it back now
 	// could be to give it to another share.
-	c.end()
+	left, _ = c.end()
+	l.lost.Add(left)
 	if ok {
 		l.giveBack(class, cost)
 	}
@@ -148,8 +150,13 @@ func (l *Limiter) unlet(now int64) *segment {
 			continue
 		}
 		for i := range l.stripes {
-			if left, of := l.stripes[i].end(); of == s && left > 0 {
+			left, of := l.stripes[i].end()
+			switch {
+			case left == 0:
+			case of == s:
 				l.giveBack(i%l.classes, left)
+			default: // it ended with its segment, whose tokens are clamped
+				l.lost.Add(left)
 			}
 		}
 		again := *s.exact // not s.exact itself: who has seen that must not take it for unchanged

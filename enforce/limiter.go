@@ -108,6 +108,7 @@ type Limiter struct {
 
 	_       [64]byte
 	changes atomic.Uint64 // what was remembered about empty buckets before is over
+	lost    atomic.Int64  // units of leases that ended with their segment and were not given back
 	_       [64]byte
 
 	setting sync.Mutex // serialises SetSchedule and guards what follows
