@@ -93,6 +93,7 @@ func Examine(ctx context.Context, cfg *config.Config, opts Options) []Check {
 	usable := x.checkSecrets()
 	x.checkDataDir()
 	x.checkFiles()
+	x.checkTLS()
 	x.checkClock()
 	if usable = x.checkAddresses(ctx) && usable; usable && ctx.Err() == nil {
 		x.checkNetwork(ctx)
@@ -150,7 +151,8 @@ func (x *examination) checkNetwork(ctx context.Context) {
 	var unreachable *api.Unreachable
 	switch {
 	case errors.As(err, &unreachable):
-		x.ok("node", "does not run (nothing answers at %s): its gossip port is taken for the checks below", x.admin())
+		x.ok("node", "does not run (nothing answers at %s): its ports are taken for the checks below", x.admin())
+		x.checkDoors(ctx)
 		x.visit(ctx)
 	case err != nil:
 		x.fail("node", "name the node's admin address by --admin and its token by --token-file", "%v", err)

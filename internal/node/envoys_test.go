@@ -260,6 +260,11 @@ func TestAnEnvoyDoorFollowsAReload(t *testing.T) {
 		t.Error("a door that is gone accepts")
 	}
 	mustSay(t, a.reload(text(quota)), "door opens")
+	// What the service before has assigned may still be running out.
+	_, same := metric(t, a, "budget_quota_streams", "service=envoys")
+	if _, all := metric(t, a, "budget_quota_streams"); same != 0 || all != 1 {
+		t.Error("the second quota service carves under the name of the first")
+	}
 	eventually(t, "it admits again", func() bool {
 		r, err := askEnvoy(t, conn, "/high", 1)
 		return err == nil && r.OverallCode == rlsv3.RateLimitResponse_OK

@@ -19,19 +19,30 @@ func fault(field string, err error, mend string) error {
 // listenFault explains why an address could not be bound; an error of another
 // kind stays as it is. memberlist hands on the text of an error only.
 func listenFault(field string, err error) error {
+	if mend := ListenMend(err); mend != "" {
+		return fault(field, err, mend)
+	}
+	return err
+}
+
+// ListenMend says what mends an address that could not be bound; "" for other
+// errors and none.
+func ListenMend(err error) string {
 	if err == nil {
-		return nil
+		return ""
 	}
 	is := func(e syscall.Errno) bool { return errors.Is(err, e) || strings.Contains(err.Error(), e.Error()) }
 	switch {
 	case is(syscall.EADDRINUSE):
-		return fault(field, err, "stop the process that listens there, or write another port")
+		return "stop the process that listens there, or write another port"
 	case is(syscall.EADDRNOTAVAIL):
-		return fault(field, err, "write an address of this machine, or 0.0.0.0 or [::] for all of them")
+		return "write an address of this machine, or 0.0.0.0 or [::] for all of them"
 	case is(syscall.EACCES):
-		return fault(field, err, "write a port from 1024, or a path that this user may write, or give the process the right to it")
+		return "write a port from 1024, or a path that this user may write, or give the process the right to it"
+	case is(syscall.ENOENT):
+		return "make the directory of the socket"
 	}
-	return err
+	return ""
 }
 
 // tlsFault explains why the files of a door's TLS could not be used.
