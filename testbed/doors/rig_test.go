@@ -25,6 +25,7 @@ import (
 const (
 	nginxDoor  = "127.0.0.1:8081" // refuses by 403
 	proxyDoor  = "127.0.0.1:8082" // refuses by 429
+	envoyAddr  = "127.0.0.1:8083"
 	originAddr = "127.0.0.1:9000"
 )
 
@@ -48,6 +49,14 @@ type origin struct {
 // newRig starts a node and an origin.
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	r := prepareRig(t)
+	r.startNode()
+	return r
+}
+
+// prepareRig is newRig before the node starts.
+func prepareRig(t *testing.T) *rig {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "sbk") // short, for sockets
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +67,6 @@ func newRig(t *testing.T) *rig {
 	ports := freePorts(t, 4)
 	r.site, r.doors = ports[0], map[string]string{nginxDoor: ports[1], proxyDoor: ports[2]}
 	r.write("subak.yaml", fmt.Sprintf(clusterPart, r.dir+"/data", ports[3], r.dir+"/admin.sock")+r.addressed("listeners.yaml"))
-	r.startNode()
 	return r
 }
 
