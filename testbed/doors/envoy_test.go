@@ -79,7 +79,7 @@ func flat(t *testing.T, name string) map[string]string {
 		t.Fatal(err)
 	}
 	var doc any
-	if err := yaml.UnmarshalWithOptions(text, &doc, yaml.DisallowDuplicateKey()); err != nil {
+	if err := yaml.Unmarshal(text, &doc); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	out := map[string]string{}
