@@ -71,36 +71,7 @@ type Server struct {
 
 // NewServer returns a server that offers parts; it listens to nothing yet.
 func NewServer(cfg ServerConfig, parts ...Part) *Server {
-	s := &Server{conns: orElse(cfg.Connections, 4096)}
-	opts := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(orElse(cfg.MessageBytes, 1<<20)),
-		grpc.MaxConcurrentStreams(uint32(orElse(cfg.Streams, 1024))),
-		grpc.MaxHeaderListSize(headBytes),
-		grpc.ConnectionTimeout(handshakeMax),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingMin, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: cfg.IdleTimeout, Time: pingAfter, Timeout: pingTimeout}),
-		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (res any, err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					res, err = nil, recovered(cfg.Log, p)
-				}
-			}()
-			return next(ctx, req)
-		}),
-		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					err = recovered(cfg.Log, p)
-				}
-			}()
-			return next(srv, ss)
-		}),
-	}
-	if cfg.TLS != nil {
-		opts = append(opts, grpc.Creds(credentials.NewTLS(cfg.TLS)))
-	}
-	s.grpc = grpc.NewServer(opts...)
+	s := &Server{grpc: grpc.NewServer(cfg.options()...), conns: orElse(cfg.Connections, 4096)}
 	for _, p := range parts {
 		p.Register(s.grpc)
 	}
@@ -108,6 +79,42 @@ func NewServer(cfg ServerConfig, parts ...Part) *Server {
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	return s
+}
+
+func (c ServerConfig) options() []grpc.ServerOption {
+	opts := []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(orElse(c.MessageBytes, 1<<20)),
+		grpc.MaxConcurrentStreams(uint32(orElse(c.Streams, 1024))),
+		grpc.MaxHeaderListSize(headBytes),
+		grpc.ConnectionTimeout(handshakeMax),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingMin, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.IdleTimeout, Time: pingAfter, Timeout: pingTimeout}),
+		grpc.UnaryInterceptor(c.rescueUnary),
+		grpc.StreamInterceptor(c.rescueStream),
+	}
+	if c.TLS != nil {
+		opts = append(opts, grpc.Creds(credentials.NewTLS(c.TLS)))
+	}
+	return opts
+}
+
+func (c ServerConfig) rescueUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (res any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			res, err = nil, recovered(c.Log, p)
+		}
+	}()
+	return next(ctx, req)
+}
+
+func (c ServerConfig) rescueStream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = recovered(c.Log, p)
+		}
+	}()
+	return next(srv, ss)
 }
 
 func orElse(n, otherwise int) int {

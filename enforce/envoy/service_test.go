@@ -9,6 +9,7 @@ import (
 	ratelimitcommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	"google.golang.org/protobuf/proto"
 
+	"subak/allocator"
 	"subak/enforce"
 	"subak/enforce/envoy"
 	"subak/enforce/gate"
@@ -420,5 +421,25 @@ func TestAResponseIsWhatProtobufWouldWriteOfIt(t *testing.T) {
 		if err := proto.Unmarshal(b, &again); err != nil || !proto.Equal(&again, res) {
 			t.Errorf("%v does not survive: %v", res, err)
 		}
+	}
+}
+
+func TestATenantIsNamedByTheValueOfItsKeyAndBoundByItself(t *testing.T) {
+	w := newWorldOf(t, enforce.LimiterConfig{Classes: 2, Tenants: []enforce.TenantConfig{{Rate: 3 * allocator.Unit}, {}}}, 100, 100)
+	cfg := rules()
+	cfg.Domains[0].Rules[1].Tenant = "key"
+	s := w.service(cfg)
+	from := func(key string) *descriptor { return describe(entry("user", "vip"), entry("key", key)) }
+	wantCodes(t, ask(t, s, edge(from("a"))), "+ +") // a new tenant has one request, not a burst
+	res := ask(t, s, edge(from("a")))
+	wantCodes(t, res, "- -")
+	if got := header(res, "retry-after"); got != "1" {
+		t.Errorf("retry-after %q, want 1: a third of a second", got)
+	}
+	wantCodes(t, ask(t, s, edge(from("b"), web())), "+ ++")
+	wantCodes(t, ask(t, s, edge(vip(), vip(), vip(), vip())), "+ ++++") // nobody's
+	w.wantLeft(94, 99)
+	if got := metric(t, s, "decisions_total", "class=high", "reason=tenant-empty"); got != 1 {
+		t.Errorf("%v refused for the tenant, want 1", got)
 	}
 }
