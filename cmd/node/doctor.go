@@ -29,8 +29,8 @@ node's machine, as the node's user, with the node's configuration, environment
 and flags.
 
 A node that runs is asked by its admin interface. If it does not run, its
-gossip port is used for some seconds: the other nodes see a visitor of its name
-with .doctor behind it, which has no share. Exits with 1 if a check says FAIL.`,
+ports are tried, and its gossip port is used for some seconds: the other nodes
+see a visitor of its name with .doctor behind it, which has no share. Exits with 1 if a check says FAIL.`,
 		Example: `  subak doctor --config /etc/subak.yaml --node ams`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

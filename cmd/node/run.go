@@ -32,9 +32,9 @@ func (p *program) runCommand() *cobra.Command {
 		Short: "Run one node",
 		Long: `Run one node until it is told to stop. SIGTERM and SIGINT make it leave: it
 settles its loans, says goodbye and exits; a second signal ends it at once.
-SIGHUP makes it read its configuration again: listeners change here, nodes and
-budgets in the whole cluster, as by subak apply. A file with faults changes
-nothing.
+SIGHUP makes it read its TLS files and its configuration again: listeners and the
+doors for Envoy change here, nodes and budgets in the whole cluster, as by subak
+apply. A file with faults changes nothing.
 
 Every field of the configuration that is not in a list is also a flag here and
 an environment variable; flags win over the environment, the environment wins
