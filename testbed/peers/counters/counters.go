@@ -36,6 +36,7 @@ func (s Scale) Cases(repo string) []measure.Case {
 		ID: "counters/one", What: "what counting adds to a decision on one goroutine",
 		Metric: measure.Nanos, Relation: measure.Difference, Side: 0, Other: 1, Bound: most, Unit: "ns",
 	}}
+	s.Batch *= 5 // all cores are seldom undisturbed at once
 	all := s.of(repo, "counters/cores", "one decision on every core at once, time on its core, with and without its counters", cores)
 	all.Claims = []measure.Claim{{
 		ID: "counters/cores", What: "what counting adds on its core while all cores count: a line that they shared would cost more",
