@@ -20,81 +20,6 @@ import (
 // promises for the whole time; what it holds already it keeps. The one thing that
 // is left to whoever sets schedules is not to set a total below what is carved:
 // that happens only where something outside the protocol took capacity away, and
-// Pin is Carved of all classes for whoever is about to lower the schedule: from
-// its return to the next SetSchedule or Unpin no carver grows.
-func (l *Limiter) Pin(now int64) (total allocator.Rate) {
-	if !l.Carving() {
-		return 0
-	}
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	l.carving.pinned = true
-	return l.carving.sum(now)
-}
-
-// Unpin ends Pin where the schedule stays as it is.
-func (l *Limiter) Unpin() {
-	if !l.Carving() {
-		return
-	}
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	l.carving.pinned = false
-}
-
-// CarvedProfile returns what is carved in all, by instant: Until rises, Rate
-// falls.
-func (l *Limiter) CarvedProfile(now int64) []Hold {
-	if !l.Carving() {
-		return nil
-	}
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	var out []Hold
-	for _, t := range l.carving.instants(now, nil) {
-		r := l.carving.sum(t)
-		if n := len(out); n > 0 {
-			out[n-1].Until = t
-			if out[n-1].Rate == r {
-				out = out[:n-1]
-			}
-		}
-		if r == 0 {
-			break
-		}
-		out = append(out, Hold{math.MaxInt64, r})
-	}
-	return out
-}
-
-// Cover says that until an instant schedules may be below what is carved, because
-// what is missing is this node's by other means.
-func (l *Limiter) Cover(until int64) {
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	l.carving.covers = max(l.carving.covers, until)
-}
-
-// Reserve keeps a rate out of the own buckets until an instant: what data planes
-// may still be spending by word of a former life of this node. It starts carving.
-func (l *Limiter) Reserve(now int64, rate allocator.Rate, until int64) {
-	l.carving.on.Store(true)
-	l.setting.Lock()
-	defer l.setting.Unlock()
-	c := &l.carving
-	c.put(carve{-1, before, dropOver([]Hold{{until, min(max(rate, 0), MaxRate)}}, now)})
-	l.reinstall(now)
-}
-
-// reinstall puts the schedule in force anew after a change of what is carved, with
-// l.setting held.
-func (l *Limiter) reinstall(now int64) {
-	if l.carving.given == nil { // no schedule yet
-		l.carving.given = clean(now, nil, l.Classes())
-	}
-	l.install(now, l.carving.own(now))
-}
-
 // CarveShort counts it.
 
 // Hold is what other data planes may spend of a class until an instant.
@@ -200,6 +125,81 @@ func (l *Limiter) Carved(now int64, dst []allocator.Rate) (total allocator.Rate)
 		}
 	}
 	return l.carving.sum(now)
+}
+
+// Pin is Carved of all classes for whoever is about to lower the schedule: from
+// its return to the next SetSchedule or Unpin no carver grows.
+func (l *Limiter) Pin(now int64) (total allocator.Rate) {
+	if !l.Carving() {
+		return 0
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.carving.pinned = true
+	return l.carving.sum(now)
+}
+
+// Unpin ends Pin where the schedule stays as it is.
+func (l *Limiter) Unpin() {
+	if !l.Carving() {
+		return
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.carving.pinned = false
+}
+
+// CarvedProfile returns what is carved in all, by instant: Until rises, Rate
+// falls.
+func (l *Limiter) CarvedProfile(now int64) []Hold {
+	if !l.Carving() {
+		return nil
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	var out []Hold
+	for _, t := range l.carving.instants(now, nil) {
+		r := l.carving.sum(t)
+		if n := len(out); n > 0 {
+			out[n-1].Until = t
+			if out[n-1].Rate == r {
+				out = out[:n-1]
+			}
+		}
+		if r == 0 {
+			break
+		}
+		out = append(out, Hold{math.MaxInt64, r})
+	}
+	return out
+}
+
+// Cover says that until an instant schedules may be below what is carved, because
+// what is missing is this node's by other means.
+func (l *Limiter) Cover(until int64) {
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	l.carving.covers = max(l.carving.covers, until)
+}
+
+// Reserve keeps a rate out of the own buckets until an instant: what data planes
+// may still be spending by word of a former life of this node. It starts carving.
+func (l *Limiter) Reserve(now int64, rate allocator.Rate, until int64) {
+	l.carving.on.Store(true)
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	c := &l.carving
+	c.put(carve{-1, before, dropOver([]Hold{{until, min(max(rate, 0), MaxRate)}}, now)})
+	l.reinstall(now)
+}
+
+// reinstall puts the schedule in force anew after a change of what is carved, with
+// l.setting held.
+func (l *Limiter) reinstall(now int64) {
+	if l.carving.given == nil { // no schedule yet
+		l.carving.given = clean(now, nil, l.Classes())
+	}
+	l.install(now, l.carving.own(now))
 }
 
 // CarveShort counts the schedules whose total was below what was carved.

@@ -174,13 +174,13 @@ func (w *world) flip() {
 }
 
 func TestEnvoysAndNodesTogetherKeepTheBudgetWhileDemandMoves(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, 400+seed, twoBudgets)
 			p := populate(w, seed)
 			w.delay, w.jitter, w.loss = 40*time.Millisecond, 30*time.Millisecond, 0.05*float64(seed%2)
 			w.start()
-			for range 12 {
+			for range 9 {
 				w.flip()
 				w.run(1500 * time.Millisecond)
 			}
@@ -196,13 +196,13 @@ func TestEnvoysAndNodesTogetherKeepTheBudgetWhileDemandMoves(t *testing.T) {
 }
 
 func TestEnvoysAndNodesTogetherKeepTheBudgetUnderFaults(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, 420+seed, twoBudgets)
 			p := populate(w, 10+seed)
 			w.delay, w.jitter, w.loss = 20*time.Millisecond, 60*time.Millisecond, 0.1*float64(seed%3)/2
 			w.start()
-			for range 14 {
+			for range 10 {
 				w.flip()
 				h := w.hosts[w.rng.IntN(len(w.hosts))]
 				switch w.rng.IntN(6) {
@@ -282,13 +282,13 @@ func TestTheKillSwitchWaitsForEnvoysAndNoLonger(t *testing.T) {
 }
 
 func TestEnvoysAndNodesTogetherKeepTheBudgetOverChangesOfIt(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, 450+seed, twoBudgets)
 			p := populate(w, 20+seed)
 			w.delay, w.jitter = 20*time.Millisecond, 60*time.Millisecond
 			w.start()
-			for i := range 8 {
+			for i := range 6 {
 				w.flip()
 				w.run(1500 * time.Millisecond)
 				h := w.hosts[w.rng.IntN(len(w.hosts))]

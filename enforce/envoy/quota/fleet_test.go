@@ -34,14 +34,13 @@ type fleet struct {
 	lease   int64          // how long the part above base is promised; 0 for ever
 	base    allocator.Rate // with lease: what is promised for ever
 
-	steps     int
-	admitted  float64 // cost, all doors
-	least     float64 // of admitted minus the integral of the share, so far
-	integral  float64
-	worst     float64 // admitted in any window minus the integral there
-	peak      float64 // of the sum over the share
-	local     float64 // requests/s at the node's own door
-	sumServed []float64
+	steps    int
+	admitted float64 // cost, all doors
+	least    float64 // of admitted minus the integral of the share, so far
+	integral float64
+	worst    float64 // admitted in any window minus the integral there
+	peak     float64 // of the sum over the share
+	local    float64 // requests/s at the node's own door
 }
 
 type member struct {

@@ -306,6 +306,12 @@ func (p *planner) settle(now int64, x *pot) {
 		p.blankets(now, x.subs, true)
 		return
 	}
+	if !x.limiter.Carving() {
+		// From the next turn on: whoever sets the schedule may be about to lower it,
+		// and has to know first.
+		x.limiter.Carvable(now, x.class, x.who, now)
+		return
+	}
 	ttl := p.ttlFor(now, x)
 	horizon := p.t.horizon(now, ttl)
 	total := x.limiter.Carvable(now, x.class, x.who, horizon)
