@@ -172,7 +172,7 @@ func checkVerdicts(t *rapid.T, got, want []Verdict, charges []Charge, ok bool) {
 
 func TestPeekLeavesALendersHalfInTheBudgetToo(t *testing.T) {
 	p := newPair(true, false)
-	r := allocator.Rate(allocator.Unit)
+	r := allocator.Unit
 	p[0].SetSchedule(0, []Step{{Until: math.MaxInt64, Total: 8 * r, Classes: []allocator.Rate{0, 10 * r}}})
 	now := 2 * int64(time.Second)
 	for cost, want := range map[int64]Verdict{3: {true, Admitted, 1}, 4: {false, BudgetEmpty, -1}, 6: {false, NoShare, -1}} {
@@ -280,7 +280,7 @@ func TestPeekTakesAndCountsNothing(t *testing.T) {
 func TestAClassAtTenTimesItsLimitTakesNothingFromItsSibling(t *testing.T) {
 	run := func(flood bool) (admitted int64) {
 		l := NewLimiter(LimiterConfig{Classes: 2}, 0)
-		r := allocator.Rate(100 * allocator.Unit)
+		r := 100 * allocator.Unit
 		l.SetSchedule(0, []Step{{Until: math.MaxInt64, Total: 2 * r, Classes: []allocator.Rate{r, r}}})
 		x := []Charge{{Limiter: l, Request: Request{Class: 1, Cost: 1}}, {Limiter: l, Request: Request{Class: 0, Cost: 10}}}
 		var vs [2]Verdict
@@ -355,7 +355,7 @@ func TestWhatWasTakenIsGivenBackWhereATokenWentSinceTheLook(t *testing.T) {
 
 func TestACallFindsWhatLiesInTheLeasesOfOtherCores(t *testing.T) {
 	l := NewLimiter(LimiterConfig{Classes: 2}, 0)
-	r := 1e9 * allocator.Rate(allocator.Unit)
+	r := 1e9 * allocator.Unit
 	l.SetSchedule(0, []Step{{Until: math.MaxInt64, Total: 2 * r, Classes: []allocator.Rate{r, r}}})
 	now := 2 * int64(time.Second)
 	const spent, rest = 5000, 1e9 - 1e9/leaseShare - 5000 // buckets are smaller by that part while there are leases

@@ -20,7 +20,7 @@ import (
 // boundedService tells tenants and clients apart by remote_address.
 func boundedService(t testing.TB, change func(*Config)) *Service {
 	lim := enforce.NewLimiter(enforce.LimiterConfig{Classes: 2, Tenants: []enforce.TenantConfig{{Rate: 50 * allocator.Unit, Keys: 10_000}, {}}}, 0)
-	r := 1e9 * allocator.Rate(allocator.Unit)
+	r := 1e9 * allocator.Unit
 	lim.SetSchedule(0, []enforce.Step{{Until: math.MaxInt64, Total: 2 * r, Classes: []allocator.Rate{r, r}}})
 	now := int64(time.Second)
 	cfg := Config{

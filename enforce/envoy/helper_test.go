@@ -32,11 +32,10 @@ const (
 // world is one budget "origin" with classes high and low, and a clock that
 // stands still unless a test moves it.
 type world struct {
-	t       testing.TB
-	lim     *enforce.Limiter
-	now     atomic.Int64
-	limits  gate.Budgets
-	missing []string
+	t      testing.TB
+	lim    *enforce.Limiter
+	now    atomic.Int64
+	limits gate.Budgets
 }
 
 // newWorld fills both classes' buckets: perSecond units each, at that rate.
