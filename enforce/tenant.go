@@ -42,8 +42,8 @@ type TenantConfig struct {
 	// Burst sizes the bucket: the tenant's rate x Burst, at least two requests of
 	// LargestCost. 0 means the limiter's own.
 	Burst time.Duration
-	// Keys is how many tenants the table is made for. 0 means DefaultKeys. About
-	// 48 bytes each. With more than that at once, those forgotten start anew.
+	// Keys is how many tenants the table is made for. 0 means DefaultKeys. 64
+	// bytes each. With more than that at once, those forgotten start anew.
 	Keys int
 }
 
@@ -207,10 +207,38 @@ func (l *Limiter) tenantsOf(r *Request) *tenants {
 // DecideRequest is DecideClient for a request that may have a tenant: tenant,
 // class and budget are charged, or none of them.
 func (l *Limiter) DecideRequest(now int64, r Request) Verdict {
-	if l.tenantsOf(&r) == nil {
+	t := l.tenantsOf(&r)
+	if t == nil {
 		return l.DecideClient(now, r.Class, r.Cost, r.Client)
 	}
-	v := l.take(now, r)
+	c, fits := t.terms(l.at(now), now, r.Cost)
+	if !fits {
+		return l.refuseTenant(now, r, CostOverBurst)
+	}
+	b, out := t.table.Take(r.Tenant, c)
+	if out == keyed.Short {
+		return l.refuseTenant(now, r, TenantEmpty)
+	}
+	return l.decidePaid(now, r, b, c.Need)
+}
+
+// decidePaid decides what bucket b of the tenant has paid for already.
+func (l *Limiter) decidePaid(now int64, r Request, b *keyed.Bucket, paid uint64) Verdict {
+	own := l.stripe(r.Class)
+	v := l.judgeOn(own, now, r.Class, r.Cost)
+	if v.Reason == Admitted && r.Client == 0 && int(v.From) == r.Class {
+		own.admitted.Add(r.Cost)
+		return v
+	}
+	if v.Reason != Admitted {
+		b.Return(r.Tenant, paid)
+	}
+	l.count(now, r, v, -1)
+	return v
+}
+
+func (l *Limiter) refuseTenant(now int64, r Request, why Reason) Verdict {
+	v := l.refuse(why)
 	l.count(now, r, v, -1)
 	return v
 }
@@ -406,7 +434,7 @@ type Handle struct {
 	t      *tenants // nil: only the class binds it
 	class  int
 	tenant uint64
-	ref    atomic.Pointer[keyed.Ref] // where its bucket was
+	bucket atomic.Pointer[keyed.Bucket] // where its bucket was
 }
 
 // Hold returns a handle on a tenant of class k. It does not keep the tenant's
@@ -415,7 +443,6 @@ type Handle struct {
 func (l *Limiter) Hold(class int, tenant uint64) *Handle {
 	h := &Handle{l: l, class: class, tenant: tenant}
 	h.t = l.tenantsOf(&Request{Class: class, Cost: 1, Tenant: tenant})
-	h.ref.Store(&keyed.Ref{})
 	return h
 }
 
@@ -425,27 +452,19 @@ func (h *Handle) Decide(now int64, cost int64) Verdict {
 	if h.t == nil || uint64(cost-1) >= MaxCost {
 		return l.Decide(now, h.class, cost)
 	}
+	r := Request{Class: h.class, Cost: cost, Tenant: h.tenant}
 	c, fits := h.t.terms(l.at(now), now, cost)
-	ref, out := h.ref.Load(), keyed.Short
-	if fits {
-		if out = ref.Take(c); out == keyed.Gone {
-			var fresh keyed.Ref
-			fresh, out = h.t.table.Take(h.tenant, c)
-			ref = &fresh
-			h.ref.Store(ref)
-		}
+	if !fits {
+		return l.refuseTenant(now, r, CostOverBurst)
+	}
+	b := h.bucket.Load()
+	out := b.Take(h.tenant, c)
+	if out == keyed.Gone {
+		b, out = h.t.table.Take(h.tenant, c)
+		h.bucket.Store(b)
 	}
 	if out == keyed.Short {
-		h.t.refused.Add(cost)
-		if !fits {
-			return l.refuse(CostOverBurst)
-		}
-		return l.refuse(TenantEmpty)
+		return l.refuseTenant(now, r, TenantEmpty)
 	}
-	v := l.judge(now, h.class, cost)
-	if v.Reason != Admitted {
-		ref.Return(c.Need)
-	}
-	l.count(now, Request{Class: h.class, Cost: cost, Tenant: h.tenant}, v, -1)
-	return v
+	return l.decidePaid(now, r, b, c.Need)
 }

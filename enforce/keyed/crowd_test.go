@@ -23,14 +23,15 @@ func TestACrowdOnOneKeyTakesNoMoreThanWasGranted(t *testing.T) {
 			for range each {
 				k := rng.IntN(keys)
 				c := Terms{Credit: credit.Add(1), Cap: 50, Need: 1 + rng.Uint64N(9)}
-				r, out := table.Take(uint64(k)<<60|7, c)
+				key := uint64(k)<<60 | 7
+				b, out := table.Take(key, c)
 				switch {
 				case out == Taken && rng.IntN(4) == 0:
-					r.Return(c.Need)
+					b.Return(key, c.Need)
 				case out == Taken:
 					taken[k].Add(c.Need)
 				case rng.IntN(2) == 0:
-					r.Ask(c)
+					table.Ask(key, c)
 				}
 			}
 		})
@@ -54,7 +55,7 @@ func TestACrowdOfKeysInOneSetLeavesNoKeyTwiceAndSpendsNoCreditOfTheFuture(t *tes
 	const goroutines, each = 8, 20_000
 	table := New(1)
 	var credit atomic.Uint64
-	var refs sync.Map
+	var held sync.Map
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
@@ -62,15 +63,15 @@ func TestACrowdOfKeysInOneSetLeavesNoKeyTwiceAndSpendsNoCreditOfTheFuture(t *tes
 			for range each {
 				key := 2 + rng.Uint64N(40)
 				c := Terms{Credit: credit.Add(1), Cap: 20, Need: 1 + rng.Uint64N(3)}
-				if old, ok := refs.Load(key); ok && rng.IntN(2) == 0 {
-					old.(Ref).Take(c) // perhaps another key's by now
-					old.(Ref).Ask(c)
+				if old, ok := held.Load(key); ok && rng.IntN(2) == 0 {
+					old.(*Bucket).Take(key, c) // perhaps another key's by now
+					table.Ask(key, c)
 					continue
 				}
-				r, out := table.Take(key, c)
-				refs.Store(key, r)
+				b, out := table.Take(key, c)
+				held.Store(key, b)
 				if out == Taken && rng.IntN(4) == 0 {
-					r.Return(c.Need)
+					b.Return(key, c.Need)
 				}
 			}
 		})
@@ -79,12 +80,12 @@ func TestACrowdOfKeysInOneSetLeavesNoKeyTwiceAndSpendsNoCreditOfTheFuture(t *tes
 	seen := map[uint64]bool{}
 	s := &table.sets[0]
 	for w := range ways {
-		key := s.keys[w].Load()
+		key := s[w].key.Load()
 		if key == busy || seen[key] && key != 0 {
 			t.Errorf("way %d has key %d, which is busy or there twice", w, key)
 		}
 		seen[key] = true
-		if over := int64(s.buckets[w].used.Load() - credit.Load()); over > 0 {
+		if over := int64(s[w].used.Load() - credit.Load()); over > 0 {
 			t.Errorf("way %d has spent %d of the future", w, over)
 		}
 	}
@@ -107,30 +108,30 @@ func TestANewKeyBeginsWithItsFirstRequestAndSoDoesAForgottenOne(t *testing.T) {
 		for key := range uint64(ways) {
 			table.Take(10+key, c)
 		}
-		if _, known := table.find(2); known {
+		if table.find(2) != nil {
 			t.Fatal("the fullest of the set was not the one to go")
 		}
 	}
 }
 
-func TestARefWhoseBucketHasGoneToAnotherKeyTouchesNothing(t *testing.T) {
+func TestABucketThatHasGoneToAnotherKeyIsNotTouched(t *testing.T) {
 	table := New(1)
 	c := Terms{Credit: 1000, Cap: 50, Need: 2}
-	r, _ := table.Take(2, c)
+	b, _ := table.Take(2, c)
 	c.Credit += 20
 	for key := range uint64(ways) {
 		table.Take(10+key, c)
 	}
-	used, asked := r.set.buckets[r.way].used.Load(), r.set.buckets[r.way].asked.Load()
+	used, asked := b.used.Load(), b.asked.Load()
 	c.Credit += 20
-	if out := r.Take(c); out != Gone {
+	if out := b.Take(2, c); out != Gone {
 		t.Errorf("Take of a bucket that is another key's: %v, want Gone", out)
 	}
-	r.Return(2)
-	if !r.Ask(c) {
+	b.Return(2, 2)
+	if !b.ask(2, &c) || !table.Ask(2, c) {
 		t.Error("a forgotten key must ask as a new one")
 	}
-	if u, a := r.set.buckets[r.way].used.Load(), r.set.buckets[r.way].asked.Load(); u != used || a != asked {
+	if u, a := b.used.Load(), b.asked.Load(); u != used || a != asked {
 		t.Errorf("the other key's words went from %d, %d to %d, %d", used, asked, u, a)
 	}
 }
@@ -142,13 +143,13 @@ func TestAKeyAsksForNoMoreThanItsBucketGives(t *testing.T) {
 	asked, taken := 0, 0
 	for i := range 10_000 { // one credit for each ten requests
 		c.Credit = 1000 + uint64(i/10)
-		r, out := table.Take(2, c)
+		b, out := table.Take(2, c)
 		switch {
 		case out == Taken && i%3 == 0: // let in by everybody else as well
 			taken++
 		case out == Taken:
-			r.Return(c.Need)
-			if r.Ask(c) {
+			b.Return(2, c.Need)
+			if table.Ask(2, c) {
 				asked++
 			}
 		}
@@ -186,7 +187,7 @@ func TestACallerThatWasPausedWithItsReadingFindsNoFullBucket(t *testing.T) {
 }
 
 func TestAMillionKeysStayInTheTableOfAHundredThousand(t *testing.T) {
-	const keys, most = 100_000, 48*100_000 + 192
+	const keys, most = 100_000, 64*100_000 + 256
 	table := New(keys)
 	if got := table.Bytes(); got > most {
 		t.Errorf("%d bytes, want at most %d", got, most)
@@ -225,14 +226,14 @@ func TestOfTwoBucketsOfOneKeyTheOneThatLookupsFindStays(t *testing.T) {
 	_, at := table.home(2)
 	s := &table.sets[0]
 	first, second := (at+3)%ways, (at+5)%ways // two have found it new at once
-	s.keys[second].Store(2)
-	s.keys[first].Store(2)
+	s[second].key.Store(2)
+	s[first].key.Store(2)
 	for range 2 { // each of the two settles
-		if r := s.settle(2, at); r.way != first {
-			t.Errorf("way %d stays, want %d", r.way, first)
+		if s.settle(2, at) != &s[first] {
+			t.Error("another bucket stays than the first")
 		}
 	}
-	if s.keys[first].Load() != 2 || s.keys[second].Load() != 0 {
+	if s[first].key.Load() != 2 || s[second].key.Load() != 0 {
 		t.Error("want the first to have the key and the second none")
 	}
 }

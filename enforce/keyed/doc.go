@@ -19,7 +19,7 @@
 //
 // Credit, caps and costs are in the caller's unit of credit, and at most MaxCap.
 // Credit wraps around at 2^64; a bucket left alone for so long that its word seems
-// to be far ahead of the credit is full. A key takes about 48 bytes, and a table never
+// to be far ahead of the credit is full. A key takes 64 bytes, and a table never
 // grows: it has twice as many buckets as it is made for keys, so that with that
 // many about one set in fifty has more keys than buckets.
 //

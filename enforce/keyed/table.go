@@ -10,7 +10,7 @@ const (
 	perKey   = 2   // buckets for each key that a table is made for
 	busy     = 1   // the key of a bucket that is being handed over
 	attempts = 4   // lookups of one call
-	setBytes = 192 // of one set
+	setBytes = 256 // of one set
 )
 
 // MaxCap bounds Terms.Cap and Terms.Need.
@@ -34,18 +34,18 @@ type Table struct {
 	evicted atomic.Int64
 }
 
-// set is eight buckets. A lookup reads the line of the keys and one of the two
-// lines of the buckets.
-type set struct {
-	keys    [ways]atomic.Uint64 // 0 is none
-	buckets [ways]bucket
-}
+// set is eight buckets. Half of a line each, so that who finds its bucket at the
+// first look has read one line.
+type set [ways]Bucket
 
-type bucket struct {
+// Bucket is one bucket, of whatever key has it.
+type Bucket struct {
+	key  atomic.Uint64 // 0 is none
 	used atomic.Uint64 // credit spent
 	// asked is the credit that everything offered would have spent, where that is
 	// more than used; otherwise anything behind it.
 	asked atomic.Uint64
+	_     uint64
 }
 
 // New returns a table for a number of keys, at least one.
@@ -97,25 +97,16 @@ func (t *Table) home(key uint64) (*set, int) {
 	return &t.sets[hi], int(lo >> (64 - 3))
 }
 
-// Ref is a bucket as it was found: it may have gone to another key since. The
-// zero Ref has none.
-type Ref struct {
-	set *set
-	way int
-	key uint64
-}
-
-// find returns the bucket of a key, if it has one. If there are two, it is the
+// find returns the bucket of a key, nil if it has none. If there are two, it is the
 // one that everybody else finds.
-func (t *Table) find(key uint64) (Ref, bool) {
+func (t *Table) find(key uint64) *Bucket {
 	s, at := t.home(key)
 	for i := range ways {
-		w := (at + i) % ways
-		if s.keys[w].Load() == key {
-			return Ref{s, w, key}, true
+		if b := &s[(at+i)%ways]; b.key.Load() == key {
+			return b
 		}
 	}
-	return Ref{}, false
+	return nil
 }
 
 // Outcome is what became of a charge.
@@ -125,36 +116,32 @@ type Outcome uint8
 const (
 	Taken Outcome = iota
 	Short         // the bucket does not hold enough
-	Gone          // the bucket is another key's by now; only a Ref's own Take says so
+	Gone          // the bucket is another key's by now; only a bucket's own Take says so
 )
 
-// Take charges the bucket of a key, which it makes if need be. The Ref is of the
-// bucket that was charged or found short; it is zero where none could be made
-// because others took it each time, which passes.
-func (t *Table) Take(key uint64, c Terms) (Ref, Outcome) {
+// Take charges the bucket of a key, which it makes if need be, and returns it. It
+// is nil where none could be made because others took it each time, which passes.
+func (t *Table) Take(key uint64, c Terms) (*Bucket, Outcome) {
 	for range attempts {
-		r, ok := t.find(key)
-		if !ok {
-			if r, ok = t.install(key, &c); !ok {
-				continue
-			}
+		b := t.find(key)
+		if b == nil {
+			b = t.install(key, &c)
 		}
-		if out := r.Take(c); out != Gone {
-			return r, out
+		if out := b.Take(key, c); out != Gone {
+			return b, out
 		}
 	}
-	return Ref{}, Taken
+	return nil, Taken
 }
 
-// Take charges the bucket.
-func (r Ref) Take(c Terms) Outcome {
-	if r.set == nil {
+// Take charges the bucket if it is still the key's. b may be nil.
+func (b *Bucket) Take(key uint64, c Terms) Outcome {
+	if b == nil {
 		return Gone
 	}
-	b := &r.set.buckets[r.way]
 	for {
 		u := b.used.Load()
-		if r.set.keys[r.way].Load() != r.key {
+		if b.key.Load() != key {
 			return Gone
 		}
 		after, ok := c.spend(u)
@@ -172,15 +159,15 @@ func (r Ref) Take(c Terms) Outcome {
 	}
 }
 
-// Return gives back what a Take of the same Need took, once.
-func (r Ref) Return(need uint64) {
-	if r.set == nil {
+// Return gives a key back what a Take of the same Need took, once, if the bucket
+// is still the key's. b may be nil.
+func (b *Bucket) Return(key, need uint64) {
+	if b == nil {
 		return
 	}
-	b := &r.set.buckets[r.way]
 	for {
 		u, a := b.used.Load(), b.asked.Load()
-		if r.set.keys[r.way].Load() != r.key {
+		if b.key.Load() != key {
 			return
 		}
 		if b.used.CompareAndSwap(u, u-need) {
@@ -197,24 +184,22 @@ func ahead(a, u uint64) bool { return a-u-1 < 2*MaxCap }
 
 // Return gives a key back what a Take of the same Need took, if it was not
 // forgotten since.
-func (t *Table) Return(key, need uint64) {
-	if r, ok := t.find(key); ok {
-		r.Return(need)
-	}
+func (t *Table) Return(key, need uint64) { t.find(key).Return(key, need) }
+
+// Ask is for work of a key that its bucket would have paid for and that was
+// refused by somebody else: it reports whether the bucket could have paid for this
+// too if all such work had been admitted. So what a key asks for counts up to what
+// its bucket gives, whatever it sends. A key without a bucket asks for the first
+// time. It changes nothing that Take reads.
+func (t *Table) Ask(key uint64, c Terms) bool {
+	b := t.find(key)
+	return b == nil || b.ask(key, &c)
 }
 
-// Ask is for work that its bucket would have paid for and that was refused by
-// somebody else: it reports whether the bucket could have paid for this too if all
-// such work had been admitted. So what a key asks for counts up to what its bucket
-// gives, whatever it sends. It changes nothing that Take reads.
-func (r Ref) Ask(c Terms) bool {
-	if r.set == nil {
-		return true
-	}
-	b := &r.set.buckets[r.way]
+func (b *Bucket) ask(key uint64, c *Terms) bool {
 	for {
 		a, u := b.asked.Load(), b.used.Load()
-		if r.set.keys[r.way].Load() != r.key {
+		if b.key.Load() != key {
 			return true
 		}
 		most := c.Credit - uint64(min(c.level(a), c.level(u)))
@@ -225,18 +210,12 @@ func (r Ref) Ask(c Terms) bool {
 	}
 }
 
-// Ask is Ref.Ask for a key; one that has no bucket asks for the first time.
-func (t *Table) Ask(key uint64, c Terms) bool {
-	r, _ := t.find(key)
-	return r.Ask(c)
-}
-
 // Level returns what the bucket of a key holds; of a key that has none, what
 // its first request costs. It is negative in debt.
 func (t *Table) Level(key uint64, c Terms) int64 {
-	r, ok := t.find(key)
-	if !ok {
+	b := t.find(key)
+	if b == nil {
 		return int64(min(c.Need, c.Cap))
 	}
-	return c.level(r.set.buckets[r.way].used.Load())
+	return c.level(b.used.Load())
 }

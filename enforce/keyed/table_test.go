@@ -82,7 +82,7 @@ func (m *model) begin(key, need uint64) *entry {
 	// Of several that were idle for equally long, the model forgets the one that
 	// the table forgot.
 	for i, e := range m.sets[s] {
-		if _, kept := m.table.find(e.key); e.idle == most && !kept {
+		if e.idle == most && m.table.find(e.key) == nil {
 			m.sets[s][i] = fresh
 			return &m.sets[s][i]
 		}

@@ -110,7 +110,7 @@ type Tenants struct {
 	// burst. Raising it lets a tenant save up more.
 	Burst time.Duration `yaml:"burst" default:"0s"`
 	// Keys is how many tenants the node tells apart at once in this class, 1 to
-	// 16,000,000, at about 48 bytes each. Default 100000. With more, those that
+	// 16,000,000, at 64 bytes each. Default 100000. With more, those that
 	// use the least of what they have are forgotten, and begin anew with one
 	// request.
 	Keys int `yaml:"keys" default:"100000"`
