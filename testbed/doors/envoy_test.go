@@ -106,7 +106,7 @@ func flat(t *testing.T, name string) map[string]string {
 }
 
 // envoyDoor is a node with the door that Envoys ask, and a connection to it.
-func envoyDoor(t *testing.T) (*rig, *grpc.ClientConn, context.Context) {
+func envoyDoor(t *testing.T) (*grpc.ClientConn, context.Context) {
 	t.Helper()
 	r := prepareRig(t)
 	r.doors[envoyAddr] = freePorts(t, 1)[0]
@@ -125,7 +125,15 @@ func envoyDoor(t *testing.T) (*rig, *grpc.ClientConn, context.Context) {
 	t.Cleanup(func() { _ = c.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	return r, c, ctx
+	return c, ctx
+}
+
+func TestWhatEnvoysAskIsAnsweredByGRPC(t *testing.T) {
+	t.Parallel()
+	c, ctx := envoyDoor(t)
+	t.Run("a client finds the services and their health", func(t *testing.T) { testServices(ctx, t, c) })
+	t.Run("a client of the rate limit service is told of its quota", func(t *testing.T) { testRateLimitService(ctx, t, c) })
+	t.Run("a client of the quota service gets a bucket", func(t *testing.T) { testQuotaService(ctx, t, c) })
 }
 
 func descriptor(path string) *commonv3.RateLimitDescriptor {
@@ -134,9 +142,7 @@ func descriptor(path string) *commonv3.RateLimitDescriptor {
 	}}
 }
 
-func TestAClientOfTheRateLimitServiceIsToldOfItsQuota(t *testing.T) {
-	t.Parallel()
-	_, c, ctx := envoyDoor(t)
+func testRateLimitService(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
 	rls := rlsv3.NewRateLimitServiceClient(c)
 	for path, want := range map[string]rlsv3.RateLimitResponse_Code{
 		"/api/x": rlsv3.RateLimitResponse_OK, "/page": rlsv3.RateLimitResponse_OVER_LIMIT,
@@ -158,9 +164,7 @@ func TestAClientOfTheRateLimitServiceIsToldOfItsQuota(t *testing.T) {
 	}
 }
 
-func TestAClientOfTheQuotaServiceGetsABucket(t *testing.T) {
-	t.Parallel()
-	_, c, ctx := envoyDoor(t)
+func testQuotaService(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
 	stream, err := quotav3.NewRateLimitQuotaServiceClient(c).StreamRateLimitQuotas(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -192,9 +196,7 @@ func TestAClientOfTheQuotaServiceGetsABucket(t *testing.T) {
 	}
 }
 
-func TestAGRPCClientFindsTheServicesAndTheirHealth(t *testing.T) {
-	t.Parallel()
-	_, c, ctx := envoyDoor(t)
+func testServices(ctx context.Context, t *testing.T, c *grpc.ClientConn) {
 	stream, err := reflectpb.NewServerReflectionClient(c).ServerReflectionInfo(ctx)
 	if err != nil {
 		t.Fatal(err)
