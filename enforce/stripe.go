@@ -106,7 +106,7 @@ func (c *stripe) end() (left int64, s *segment) {
 	for {
 		w := c.lease.Load()
 		s = c.seg.Load()
-		if c.lease.CompareAndSwap(w, (w>>leftBits+1)<<leftBits) {
+		if c.lease.CompareAndSwap(w, w&^leftMask) {
 			return int64(w & leftMask), s
 		}
 	}

@@ -151,9 +151,12 @@ func TestLeasesMintNothingAndHideNothingFromOtherCores(t *testing.T) {
 			a := rapid.SampledFrom([]int64{0, 1, 40, 3_000, most / 2}).Draw(t, "a")
 			b := rapid.Int64Range(0, most-a).Draw(t, "b")
 			steps := sharesOf(a, b)
+			if rapid.Bool().Draw(t, "less in all") {
+				steps[0].Total = steps[0].Total / kilo / 2 * kilo
+			}
 			if rapid.Bool().Draw(t, "ends") {
 				steps[0].Until = w.now + rapid.Int64Range(1, 1e9).Draw(t, "until")
-				steps = append(steps, sharesOf(a/2, b/3)...)
+				steps = append(steps, sharesOf(a/4, b/6)...)
 			}
 			return steps
 		}
@@ -166,12 +169,16 @@ func TestLeasesMintNothingAndHideNothingFromOtherCores(t *testing.T) {
 			},
 			"set": func(t *rapid.T) { w.set(rates()) },
 			"lease": func(t *rapid.T) {
-				w.l.leaseNow(w.now, rapid.IntRange(0, classes-1).Draw(t, "class"))
+				class := rapid.IntRange(0, classes-1).Draw(t, "class")
+				w.l.leaseNow(w.now, class)
 				if s := w.l.seg.Load(); s.leased != 0 {
 					begun++
 					for b := range w.buckets {
 						w.buckets[b].lo = min(w.buckets[b].lo, int64(s.lines[b].cap))
 					}
+				}
+				for core := range cores {
+					w.decide(t, core, class, 1)
 				}
 			},
 			"decide": func(t *rapid.T) {
@@ -375,14 +382,33 @@ func TestALeaseEndsByTheClockWithItsSegment(t *testing.T) {
 	if l.judgeOn(c, sec/2, 0, 1); c.lease.Load()&leftMask == 0 {
 		t.Fatal("no lease began")
 	}
+	if c.spend(l, sec/2-1, 1) {
+		t.Error("the lease pays for a reading from before it was charged")
+	}
 	if !c.spend(l, sec-1, 1) {
 		t.Error("the lease does not pay a nanosecond before its segment ends")
 	}
 	if c.spend(l, sec, 1) || l.judgeOn(c, sec, 0, 1).OK {
 		t.Error("the lease pays when its segment is over")
 	}
-	if c.spend(l, sec/2-1, 1) {
-		t.Error("the lease pays for a reading from before it was charged")
+}
+
+// Whoever was paused in the middle of a refill may put a lease in place when the
+// share has long changed.
+func TestALeaseThatComesLatePaysNothing(t *testing.T) {
+	l := NewLimiter(LimiterConfig{Classes: 1, Cores: 2}, 0)
+	l.SetSchedule(0, sharesOf(1000))
+	l.leaseNow(sec, 0)
+	old := l.seg.Load()
+	l.SetSchedule(sec, sharesOf(0))
+	c := l.stripeOf(0, 0)
+	c.begin(old, sec, 100)
+	if l.judgeOn(c, sec, 0, 1).OK {
+		t.Error("admitted by a lease of the former share")
+	}
+	l.SetSchedule(sec, sharesOf(1000))
+	if got := l.Quota(sec, 0).Tokens; got != 0 || l.judgeOn(c, sec, 0, 1).OK {
+		t.Errorf("%d tokens come from a lease of a former share", got)
 	}
 }
 

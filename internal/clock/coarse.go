@@ -29,5 +29,9 @@ func (c *Coarse) Now() int64 {
 	if c.boot.ticks()-a.ticks < a.span {
 		return a.boot
 	}
-	return c.boot.renew()
+	now := c.boot.renew()
+	if a := c.boot.anchor.Load(); a.span > 0 {
+		return a.boot // now may be a little later than what is repeated
+	}
+	return now
 }
