@@ -148,30 +148,25 @@ func Figure(v float64, unit string) string {
 	return text
 }
 
+// Untimed is a result without a verdict where the claim is about speed.
+func (r Result) Untimed() Result {
+	if r.Claim.OfTime() && r.State != Missing {
+		r.State = Noted
+	}
+	return r
+}
+
 // Verdict is one line over all results, and whether they are all good: no claim
-// may be short or missing. Unless timed, claims of speed need only have been
-// measured; see [Claim.OfTime].
-func Verdict(all []Result, timed bool) (line string, ok bool) {
-	var short, missing, fine int
+// may be short or missing.
+func Verdict(all []Result) (line string, ok bool) {
+	var count [Missing + 1]int
 	for _, r := range all {
-		switch {
-		case r.State == Missing:
-			missing++
-		case r.State == Short && (timed || !r.Claim.OfTime()):
-			short++
-		case r.State == OK:
-			fine++
-		}
+		count[r.State]++
 	}
-	switch {
-	case short+missing > 0:
-		line = fmt.Sprintf("FAILED, %d claims short, %d not measured, %d ok", short, missing, fine)
-	case !timed:
-		line = fmt.Sprintf("ok, everything runs; no verdict on time, %d claims ok", fine)
-	default:
-		line = fmt.Sprintf("ok, %d claims hold", fine)
+	if count[Short]+count[Missing] > 0 {
+		return fmt.Sprintf("FAILED, %d claims short, %d not measured, %d ok", count[Short], count[Missing], count[OK]), false
 	}
-	return line, short+missing == 0
+	return fmt.Sprintf("ok, %d claims hold", count[OK]), true
 }
 
 // OfTime says whether the claim is about speed, so that a few short batches say

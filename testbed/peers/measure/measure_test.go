@@ -150,24 +150,39 @@ func TestVerdictOnOneClaim(t *testing.T) {
 }
 
 func TestOneClaimThatIsShortOrMissingFailsTheRun(t *testing.T) {
-	fast := Claim{Metric: Nanos, Sense: AtMost}
-	count := Claim{Metric: Value, Sense: AtMost}
-	good := []Result{{Claim: fast, State: OK}, {Claim: count, State: OK}, {Claim: fast, State: Noted}}
+	c := Claim{Metric: Nanos}
+	good := []Result{{Claim: c, State: OK}, {Claim: c, State: Noted}}
 	for _, tc := range []struct {
-		name        string
-		more        []Result
-		timed, want bool
+		name string
+		more []Result
+		want bool
 	}{
-		{"all hold", nil, true, true},
-		{"one of speed is short", []Result{{Claim: fast, State: Short}}, true, false},
-		{"one of speed is short in a smoke run", []Result{{Claim: fast, State: Short}}, false, true},
-		{"a count is short in a smoke run", []Result{{Claim: count, State: Short}}, false, false},
-		{"one is missing", []Result{fast.Fail("no server")}, true, false},
-		{"one is missing in a smoke run", []Result{fast.Fail("no server")}, false, false},
+		{"all hold", nil, true},
+		{"one is short", []Result{{Claim: c, State: Short}}, false},
+		{"one is missing", []Result{c.Fail("no server")}, false},
 	} {
-		line, ok := Verdict(append(slices.Clone(good), tc.more...), tc.timed)
-		if ok != tc.want || ok != strings.HasPrefix(line, "ok") {
+		line, ok := Verdict(append(slices.Clone(good), tc.more...))
+		if ok != tc.want || ok != strings.HasPrefix(line, "ok, 1 ") {
 			t.Errorf("%s: %v %q, want %v", tc.name, ok, line, tc.want)
+		}
+	}
+}
+
+func TestWithoutTimeOnlySpeedHasNoVerdict(t *testing.T) {
+	speed, count := Claim{Metric: Nanos}, Claim{Metric: Value}
+	for _, tc := range []struct {
+		name string
+		r    Result
+		want State
+	}{
+		{"speed that is short", Result{Claim: speed, State: Short}, Noted},
+		{"speed that would do", Result{Claim: speed, State: OK}, Noted},
+		{"speed that was not measured", speed.Fail("no server"), Missing},
+		{"a count that is short", Result{Claim: count, State: Short}, Short},
+		{"a count that is right", Result{Claim: count, State: OK}, OK},
+	} {
+		if got := tc.r.Untimed().State; got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }
