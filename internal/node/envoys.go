@@ -294,6 +294,9 @@ func (n *Node) newServices(c *config.Envoy, open *envoyDoor) (rates *envoy.Servi
 	if err == nil {
 		err = qc.Validate()
 	}
+	if hold, term := qc.Hold(), n.cfg.Gossip.Term; err == nil && hold > term {
+		err = fmt.Errorf("quota.ttl: an assignment may be spent for %v, longer than gossip.term, %v; mend: a shorter ttl or a longer term", hold, term)
+	}
 	var s *quota.Service
 	switch {
 	case err != nil:

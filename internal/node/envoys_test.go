@@ -51,6 +51,9 @@ func envoyLines(address, more string) string {
 `, address, more)
 }
 
+// patient gives leases a term that an assignment fits in.
+func patient(text string) string { return strings.Replace(text, "term: 1s", "term: 2s", 1) }
+
 // dialEnvoy connects to the first Envoy door of a node.
 func (l *live) dialEnvoy(t *testing.T, creds credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
@@ -156,7 +159,8 @@ func TestAnEnvoyDoorServesAndItsHealthAgreesWithReadiness(t *testing.T) {
 
 func TestALeavingNodeSaysSoByGRPCAndIsNotHeldUpByStreams(t *testing.T) {
 	t.Parallel()
-	a := begin(t, setup{name: "a", dir: t.TempDir(), more: envoyLines("127.0.0.1:0", "    quota: {enabled: true, ttl: 1s}\n")})
+	s := setup{name: "a", dir: t.TempDir(), drain: time.Minute, more: envoyLines("127.0.0.1:0", "    quota: {enabled: true, ttl: 1s}\n")}
+	a := beginText(t, s, patient(s.yaml()))
 	conn := a.dialEnvoy(t, insecure.NewCredentials())
 	eventually(t, "a is ready", func() bool { return a.status().Ready })
 	watch, err := healthpb.NewHealthClient(conn).Watch(t.Context(), &healthpb.HealthCheckRequest{})
@@ -191,6 +195,9 @@ func TestALeavingNodeSaysSoByGRPCAndIsNotHeldUpByStreams(t *testing.T) {
 	}
 	over := make(chan struct{})
 	go func() { defer close(over); a.end() }() // within its bounds, or the test hangs
+	for err == nil {
+		_, err = quota.Recv()
+	}
 	said := false
 	for {
 		r, err := watch.Recv()
@@ -203,6 +210,9 @@ func TestALeavingNodeSaysSoByGRPCAndIsNotHeldUpByStreams(t *testing.T) {
 		t.Error("the watch of its health never heard that it leaves")
 	}
 	<-over
+	if said := a.logged.String(); strings.Contains(said, "cut off") {
+		t.Errorf("something was cut off:\n%s", said)
+	}
 }
 
 func TestAnEnvoyDoorFollowsAReload(t *testing.T) {
@@ -214,8 +224,8 @@ func TestAnEnvoyDoorFollowsAReload(t *testing.T) {
 	address := free.Addr().String()
 	free.Close()
 	s := setup{name: "a", dir: t.TempDir(), roster: []string{"a", "b"}}
-	text := func(more string) string { s := s; s.more = more; return s.yaml() }
-	a := begin(t, s)
+	text := func(more string) string { s := s; s.more = more; return patient(s.yaml()) }
+	a := beginText(t, s, text(""))
 	eventually(t, "a is ready", func() bool { return a.status().Ready })
 
 	mustSay(t, a.reload(text(envoyLines(address, ""))), "door opens", "listener=envoys", "listeners are as in the file")

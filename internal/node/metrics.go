@@ -32,7 +32,7 @@ type nodeCollector struct {
 type nodeDescs struct {
 	build, baseline, ready, frozen, join, digests, live, age, epoch, stalls, silent, jumps, restarts *prometheus.Desc
 	limit, base, ceiling, share, target, lent, borrowed                                              *prometheus.Desc
-	demand, classTarget, classShare                                                                  *prometheus.Desc
+	demand, classTarget, classShare, carveShort                                                      *prometheus.Desc
 }
 
 func newNodeCollector(n *Node) *nodeCollector {
@@ -64,6 +64,7 @@ func newNodeCollector(n *Node) *nodeCollector {
 		demand:      one("class_demand_rate", "Demand of this node as published, units per second.", "budget", "class"),
 		classTarget: one("class_target_rate", "Target of this node, units per second.", "budget", "class"),
 		classShare:  one("class_share_rate", "Enforced on this node, units per second.", "budget", "class"),
+		carveShort:  one("carve_short_total", "Times a share was set below what Envoys were assigned of it: must stay 0.", "budget"),
 	}}
 }
 
@@ -76,8 +77,8 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	count := func(d *prometheus.Desc, v float64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
+	count := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	gauge(c.build, 1, s.Version, s.Node, s.Cluster)
 	if s.Baseline != "" {
@@ -106,6 +107,9 @@ func (c *nodeCollector) Collect(ch chan<- prometheus.Metric) {
 	count(c.jumps, suspended.Seconds())
 	count(c.restarts, float64(s.Dropped["own_name_higher"]))
 	c.alarmDescs.collect(gauge, &s)
+	for _, b := range c.n.force.Load().budgets {
+		count(c.carveShort, float64(b.Limiter.CarveShort()), b.Name)
+	}
 	for i := range s.Budgets {
 		c.collectBudget(gauge, &s.Budgets[i])
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,8 @@ type setup struct {
 	existing                         bool
 	roster                           []string // of the file; nil means a, b and c
 	baseline                         string
-	more                             string // lines at the end of the file
+	more                             string        // lines at the end of the file
+	drain                            time.Duration // 0 means half a second
 }
 
 func (s setup) yaml() string {
@@ -120,7 +122,7 @@ func beginText(t *testing.T, s setup, text string) *live {
 	l.stop = stop
 	up := make(chan *Node, 1)
 	opts := Options{
-		Log: slog.New(slog.NewTextHandler(l.logged, nil)), Version: "test", DrainMax: 500 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(l.logged, nil)), Version: "test", DrainMax: cmp.Or(s.drain, 500*time.Millisecond),
 		Started: func(n *Node) { up <- n }, Baseline: s.baseline,
 		Load:   func() (*config.Config, error) { return config.Parse(s.name+".yaml", []byte(*l.file.Load())) },
 		Reload: l.hangup,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"subak/allocator/ledger"
+	"subak/enforce/envoy/quota"
 	"subak/internal/config"
 	"subak/internal/core"
 	"subak/internal/epoch"
@@ -76,7 +77,7 @@ func (n *Node) begin(dir *ledger.Directory, e *ledger.Epoch, doc *epoch.Document
 		Self: n.cfg.Node.Name, Inc: inc, Tick: tick, GapMin: min(gapMin, tick), Term: n.cfg.Gossip.Term,
 		Live: cmp.Or(n.cfg.Protocol.Live, n.cfg.Gossip.Term), EpsPPM: int64(n.cfg.Protocol.Eps), Guard: n.cfg.Protocol.Guard,
 		Bootstrap: n.mayBootstrap(), Durable: n.state != nil, Stored: stored,
-		NewLife: newIncarnation, Baseline: n.baseline, LargestCost: n.costs, CountDrop: n.drops.count, Installed: n.installed,
+		NewLife: newIncarnation, Baseline: n.baseline, LargestCost: n.costs, CarvedBefore: carvedBefore(n.cfg), CountDrop: n.drops.count, Installed: n.installed,
 	}, out, dir, e, doc, n.clock.Now())
 	if err != nil {
 		return err
@@ -175,6 +176,18 @@ func (n *Node) warnOfFile() {
 // had or will have (assumption A3).
 func newIncarnation(floor uint64) (uint64, error) {
 	return ledger.IncarnationAbove(floor, uint64(time.Now().UnixMilli()), rand.Uint32())
+}
+
+// carvedBefore is for how long after a start Envoys may spend what a former life
+// of this node assigned to them. Where the file had quotas then and has none now,
+// their part is not known.
+func carvedBefore(cfg *config.Config) (longest time.Duration) {
+	for i := range cfg.Envoy {
+		if e := &cfg.Envoy[i]; e.Quota.Enabled {
+			longest = max(longest, quota.Config{TTL: e.Quota.TTL}.Hold())
+		}
+	}
+	return longest
 }
 
 // largestCosts is the cost of the dearest request that rules name, by budget.

@@ -266,8 +266,10 @@ func (a *action) proto() *pb.RateLimitQuotaResponse_BucketAction {
 }
 
 // Drain assigns nothing any more and returns when no Envoy can be spending, at
-// most TTL and Transit later, or with ctx's error. Run must be running.
+// most TTL and Transit later, or with ctx's error; streams are ended then, so that
+// a server's shutdown need not wait for them. Run must be running.
 func (s *Service) Drain(ctx context.Context) error {
+	defer s.hangUp()
 	s.mu.Lock()
 	s.planner.stopped = true
 	s.wake()
@@ -287,6 +289,25 @@ func (s *Service) Drain(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// hangUp ends all streams.
+func (s *Service) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.outs {
+		o.close()
+	}
+}
+
+// cutOff says why a stream was ended.
+func (s *Service) cutOff() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.planner.stopped {
+		return status.Error(codes.Unavailable, "shutting down")
+	}
+	return status.Error(codes.Unavailable, "assignments were not taken in time")
 }
 
 // StreamRateLimitQuotas serves one data plane.
@@ -316,7 +337,7 @@ func (s *Service) StreamRateLimitQuotas(stream grpc.BidiStreamingServer[pb.RateL
 		case err := <-reading:
 			return ended(err)
 		case <-o.gone:
-			return status.Error(codes.Unavailable, "assignments were not taken in time")
+			return s.cutOff()
 		case b := <-o.batches:
 			if s.deps.Now() > b.leaveBy {
 				return status.Error(codes.Unavailable, "assignments were not taken in time")
