@@ -139,7 +139,7 @@ func (a *anchor) calibrate(before, after uint64, t int64) *anchor {
 	n.ticks, n.mult = after, slower(r, slowBits)
 	n.span, _ = bits.Div64(uint64(anchorSpan)>>32, uint64(anchorSpan)<<32, r)
 	// Above whatever full readings others are making now.
-	n.boot = max(a.boot, t+2*sharp)
+	n.boot = max(a.boot, t+sharp+sharp/2)
 	return n
 }
 
