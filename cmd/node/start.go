@@ -27,6 +27,9 @@ func startNode(ctx context.Context, p *program, cfg *config.Config, baseline str
 	for _, w := range cfg.Warnings() {
 		log.Warn(w)
 	}
+	tending, stop := context.WithCancel(ctx)
+	defer stop()
+	go tendHeap(tending, p.getenv("GOGC"))
 	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version, Baseline: baseline, Load: load, Reload: hangup})
 }
 
