@@ -200,7 +200,8 @@ func folded(text []byte) bool { return text[0] == ' ' || text[0] == '\t' }
 // isField reports whether a line is the field of that name; a blank before the
 // colon is left to net/http, which refuses it.
 func isField(text []byte, name string) bool {
-	return len(text) > len(name) && text[len(name)] == ':' && bytes.EqualFold(text[:len(name)], []byte(name))
+	// The first byte says no to nearly every field that there is.
+	return text[0]|0x20 == name[0] && len(text) > len(name) && text[len(name)] == ':' && bytes.EqualFold(text[:len(name)], []byte(name))
 }
 
 func trim(v []byte) []byte { return bytes.Trim(v, " \t") }

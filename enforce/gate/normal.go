@@ -274,7 +274,9 @@ func normalHost(h string) (host, bare string, ok bool) {
 			if err != nil || port[0] == '+' {
 				return "", "", false
 			}
-			port = strconv.FormatUint(n, 10)
+			if port[0] == '0' {
+				port = strconv.FormatUint(n, 10)
+			}
 		}
 	}
 	if bare, ok = normalName(name); !ok || bare == "" && h != "" {
