@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -352,5 +353,41 @@ func TestACrowdGainsNothingFromWhatIsCarved(t *testing.T) {
 	most += 400
 	if got := float64(admitted.Load()); got > most || got < most/4 {
 		t.Errorf("%.0f admitted and %.0f carved of %.0f in %.3fs", got, carved, took*limit, took)
+	}
+}
+
+// The owner lowers schedules to what is carved, which is decided elsewhere at the
+// same time: pinned, nothing grows in between.
+func TestAnOwnerThatPinsNeverLowersBelowWhatIsCarved(t *testing.T) {
+	l := limiter(enforce.LimiterConfig{Classes: 1}, perSecond(1000))
+	l.Carvable(sec, 0, "a", sec) // the owner knows
+	var clock, grown atomic.Int64
+	clock.Store(sec)
+	var both sync.WaitGroup
+	both.Go(func() {
+		rng := rand.New(rand.NewPCG(4, 1))
+		for range 5000 {
+			now := clock.Add(int64(time.Millisecond))
+			least := l.Pin(now)
+			runtime.Gosched()
+			l.SetSchedule(now, perSecond(max(int64(least/u)+1, rng.Int64N(1000))))
+		}
+	})
+	both.Go(func() {
+		rng := rand.New(rand.NewPCG(4, 2))
+		for range 5000 {
+			now := clock.Load()
+			end := now + rng.Int64N(sec)
+			if most := l.Carvable(now, 0, "a", end); l.Carve(now, 0, "a", until(end, most)) {
+				grown.Add(1)
+			}
+		}
+	})
+	both.Wait()
+	if n := l.CarveShort(); n != 0 {
+		t.Errorf("%d schedules below what was carved", n)
+	}
+	if grown.Load() == 0 {
+		t.Error("nothing was carved")
 	}
 }
