@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -69,9 +70,13 @@ func driveCommand(out io.Writer) *cobra.Command {
 
 // serveCommand is the floors as processes of their own.
 func serveCommand(out io.Writer) *cobra.Command {
-	return &cobra.Command{
+	collect := 0
+	c := &cobra.Command{
 		Use: "serve KIND [BACKEND]", Hidden: true, Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if collect > 0 {
+				debug.SetGCPercent(collect)
+			}
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err
@@ -90,4 +95,6 @@ func serveCommand(out io.Writer) *cobra.Command {
 			return fmt.Errorf("serve: no server %q", args[0])
 		},
 	}
+	c.Flags().IntVar(&collect, "gogc", 0, "as the variable GOGC; 0 is Go's own")
+	return c
 }

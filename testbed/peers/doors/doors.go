@@ -59,9 +59,14 @@ type rival struct {
 }
 
 // ofFloor is a rival that this program serves.
-func ofFloor(name, kind string) rival {
-	return rival{name, func(_ context.Context, r *rig) (server, error) { return r.floor(kind) }}
+func ofFloor(name, kind string, more ...string) rival {
+	return rival{name, func(_ context.Context, r *rig) (server, error) { return r.floor(kind, more...) }}
 }
+
+// roomy makes a floor collect its garbage as seldom as a node does that is busy. The
+// claims are about floors as Go makes them; what is noted beside them says how much
+// of a node's speed is that.
+const roomy = "--gogc=400"
 
 // ofNode is a node with a door.
 func ofNode(text string) rival {

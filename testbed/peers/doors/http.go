@@ -61,7 +61,8 @@ func (b *Bench) check() measure.Case {
 		atLeast("doors/check", "forward-auth: requests/s beside a bare handler's that answers 204", 0, 1, 0.95),
 		noted(atMost("doors/check-cpu", "its CPU for each request", measure.CPU, 0)),
 		noted(atMost("doors/check-p99", "its p99", measure.Tail, 0)),
-	}, checks()...)
+		noted(atLeast("doors/check-roomy", "its requests/s beside that handler's with a node's collector", 0, 2, 0)),
+	}, append(checks(), ofFloor("net/http, roomy heap", "allow", roomy))...)
 }
 
 // behind makes a rival that needs a backend of its own.
@@ -82,19 +83,22 @@ func (b *Bench) proxy() measure.Case {
 		atMost("doors/proxy-p99", "reverse proxy: p99 beside that one's", measure.Tail, 1.2),
 		noted(atMost("doors/proxy-cpu", "its CPU for each request", measure.CPU, 0)),
 		atLeast("doors/proxy-tuned", "that the floor is tuned: its requests/s beside an untuned one's", 1, 2, 1.6),
-	}, append(proxies(), behind("ReverseProxy, untuned", func(_ context.Context, r *rig, back string) (server, error) {
-		return r.floor("proxy", "http://"+back)
-	}))...)
+		noted(atLeast("doors/proxy-roomy", "its requests/s beside the tuned one's with a node's collector", 0, 3, 0)),
+	}, append(proxies(), proxyFloor("ReverseProxy, untuned", "proxy"), proxyFloor("tuned, roomy heap", "proxy-tuned", roomy))...)
 }
 
 // proxies are the node and its floor, each with a backend.
 func proxies() []rival {
 	return []rival{
 		behind("subak run", func(ctx context.Context, r *rig, back string) (server, error) { return r.node(ctx, proxyDoor(back)) }),
-		behind("ReverseProxy, tuned", func(_ context.Context, r *rig, back string) (server, error) {
-			return r.floor("proxy-tuned", "http://"+back)
-		}),
+		proxyFloor("ReverseProxy, tuned", "proxy-tuned"),
 	}
+}
+
+func proxyFloor(name, kind string, more ...string) rival {
+	return behind(name, func(_ context.Context, r *rig, back string) (server, error) {
+		return r.floor(kind, append([]string{"http://" + back}, more...)...)
+	})
 }
 
 // checks are the node with its check endpoint, and the floor.

@@ -61,5 +61,6 @@ func (b *Bench) rls() measure.Case {
 		atLeast("doors/rls", "RLS: requests/s beside a bare grpc-go server's that always says OK", 0, 1, 0.85),
 		atMost("doors/rls-cpu", "RLS: server CPU for each request beside that one's", measure.CPU, 1.15),
 		noted(atMost("doors/rls-p99", "its p99", measure.Tail, 0)),
-	}, ofNode(rpcDoor("")), ofFloor("grpc-go, always OK", "always-ok"))
+		noted(atLeast("doors/rls-roomy", "its requests/s beside that server's with a node's collector", 0, 2, 0)),
+	}, ofNode(rpcDoor("")), ofFloor("grpc-go, always OK", "always-ok"), ofFloor("grpc-go, roomy heap", "always-ok", roomy))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // precise is the clock that a node has by default.
-func precise() func() int64 { return clock.NewBoot().Now }
+func precise() func() int64 { return clock.NewBoot().Relaxed }
 
 // coarse is the clock of a node with coarse_clock on.
 func coarse() func() int64 { return clock.NewCoarse(clock.NewBoot()).Now }
