@@ -225,7 +225,7 @@ func TestFaultsNameTheirField(t *testing.T) {
 		"gossip.listen":                 {with(func(c *subak.Config) { c.Gossip.Listen = taken.GossipAddr() }), "ams"},
 		"subak.yaml":                    {subak.File("/nowhere/subak.yaml"), "ams"},
 		"YAML:1":                        {subak.YAML("nodes: ]"), "ams"},
-		"nodes[0].nmae":                 {subak.YAML(strings.Replace(file, "{name: ams}", "{nmae: ams}", 1)), "ams"},
+		"nodes[0].names":                {subak.YAML(strings.Replace(file, "{name: ams}", "{names: ams}", 1)), "ams"},
 	} {
 		n, err := subak.Open(t.Context(), tc.src, subak.Options{Node: tc.node})
 		if err == nil {

@@ -96,7 +96,7 @@ func ExampleClass_For() {
 
 // Names are looked up once, so a typing mistake shows while a program starts.
 func ExampleSet_Class() {
-	_, err := newSet().Class("origin", "wrok")
+	_, err := newSet().Class("origin", "works")
 	fmt.Println(err)
-	// Output: limit: no such budget or class: origin/wrok
+	// Output: limit: no such budget or class: origin/works
 }

@@ -102,7 +102,7 @@ func (s *Set) Close() {
 func (s *Set) rebind() {
 	for key, c := range s.classes {
 		b := s.find(key)
-		if old := c.bound.Load(); old.limiter != b.limiter || old.class != b.class || old.gone != b.gone {
+		if *c.bound.Load() != *b {
 			c.bound.Store(b)
 		}
 	}

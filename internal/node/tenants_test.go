@@ -53,6 +53,10 @@ func TestATenantHasOneBucketAtAllDoorsAndItsBoundTravels(t *testing.T) {
 	})
 	b.reload(keyed(second))
 	mustSay(t, a.reload(bounded(keyed(first))), "class high: tenants none -> 0.1/s each, 100 keys")
+	eventually(t, "both work under it", func() bool {
+		e, f := a.status().Epoch, b.status().Epoch
+		return e.Version == 2 && e.Active && f.Version == 2 && f.Active
+	})
 	limited := func(l *live, tenant string) bool {
 		for range 10 {
 			if l.as(tenant, "/high") == 429 {
@@ -85,7 +89,12 @@ func TestATenantHasOneBucketAtAllDoorsAndItsBoundTravels(t *testing.T) {
 	out := a.change(api.ChangeRequest{Name: "f.yaml", File: budgetFile(3000, 60), Revert: true})
 	a.ends(out.Epoch, api.ChangeInForce)
 	eventually(t, "a file without bounds takes them away", func() bool {
-		return b.as("greedy", "/high") == 200 && b.as("greedy", "/high") == 200 && b.as("greedy", "/high") == 200
+		for range 3 { // a bounded one has saved up two at most
+			if b.as("greedy", "/high") != 200 {
+				return false
+			}
+		}
+		return true
 	})
 }
 
