@@ -49,9 +49,12 @@ type Config struct {
 	Gossip  Gossip
 	// Admin is the address of the admin interface, IP:PORT or unix:/PATH. ""
 	// means none.
-	Admin   string
-	Nodes   []Member
-	Budgets []Budget
+	Admin string
+	// CoarseClock lets decisions use a reading of the clock that is up to
+	// a millisecond old, at a fraction of the price.
+	CoarseClock bool
+	Nodes       []Member
+	Budgets     []Budget
 }
 
 // Gossip is how nodes talk to each other.
@@ -86,6 +89,9 @@ type Budget struct {
 type BudgetClass struct {
 	Name    string
 	Reserve string // such as 60% or 12000/s. The classes' add up to the limit
+	// Tenant is what each tenant gets of the class: 10% of its share at a node, or
+	// 50/s at each node. "" means that tenants are not bounded.
+	Tenant string
 }
 
 func (c Config) admin() bool { return c.Admin != "" }
@@ -143,7 +149,8 @@ func (c Config) file() map[string]any {
 	for _, b := range c.Budgets {
 		budgets = append(budgets, b.file())
 	}
-	file := map[string]any{"cluster": cluster, "gossip": gossip, "nodes": nodes, "budgets": budgets}
+	node := map[string]any{"coarse_clock": c.CoarseClock}
+	file := map[string]any{"cluster": cluster, "node": node, "gossip": gossip, "nodes": nodes, "budgets": budgets}
 	if c.Admin != "" {
 		file["admin"] = map[string]any{"listen": c.Admin}
 	}
@@ -153,7 +160,11 @@ func (c Config) file() map[string]any {
 func (b Budget) file() map[string]any {
 	classes := []map[string]any{}
 	for _, k := range b.Classes {
-		classes = append(classes, map[string]any{"name": k.Name, "reserve": k.Reserve})
+		class := map[string]any{"name": k.Name, "reserve": k.Reserve}
+		if k.Tenant != "" {
+			class["tenants"] = map[string]any{"each": k.Tenant}
+		}
+		classes = append(classes, class)
 	}
 	f := map[string]any{"name": b.Name, "limit": b.Limit, "classes": classes}
 	set(f, "burst", duration(b.Burst))

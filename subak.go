@@ -25,9 +25,8 @@
 // # Life
 //
 // [Open] returns when the node listens. It is ready, and its classes admit, when it
-// knows what is in force and may use its share: after a term (3 s unless
-// configured) at the first start of a cluster, sooner beside peers. Until then
-// Allow says no and Wait waits. [Node.Close] leaves the cluster in order, and from
+// knows what is in force and may use its share: about a term (3 s unless
+// configured) after its start. Until then Allow says no and Wait waits. [Node.Close] leaves the cluster in order, and from
 // then on every handle refuses: another process may take the node's place.
 // A program that stops without it costs its peers nothing but the loans' term.
 //

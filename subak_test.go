@@ -195,6 +195,35 @@ func TestAClosedNodeRefusesAndMayBeClosedAgain(t *testing.T) {
 	}
 }
 
+func TestATenantIsBoundedInsideItsClass(t *testing.T) {
+	t.Parallel()
+	cfg := single()
+	cfg.CoarseClock = true
+	cfg.Budgets[0].Classes[0].Tenant = "0.1/s"
+	class := classOf(t, open(t, cfg, "ams"), "confirmed")
+	eventually(t, "the class admits", class.Allow)
+	greedy := class.For("greedy")
+	admitted := 0
+	eventually(t, "its tenant is refused while the class admits", func() bool {
+		if greedy.Allow() {
+			admitted++
+			return false
+		}
+		return class.Allow()
+	})
+	if admitted > 3 {
+		t.Errorf("%d admitted at 0.1/s", admitted)
+	}
+	r := class.For("other").Reserve(1)
+	if !r.OK() {
+		t.Error("another tenant is refused")
+	}
+	r.Cancel()
+	if !class.For("other").Reserve(1).OK() {
+		t.Error("a tenant's token did not come back")
+	}
+}
+
 func TestACloseThatMayNotTakeTimeReturnsInTime(t *testing.T) {
 	t.Parallel()
 	n := open(t, single(), "ams")
@@ -221,6 +250,7 @@ func TestFaultsNameTheirField(t *testing.T) {
 		"is not in nodes":               {single(), "typo"},
 		"cluster.name":                  {with(func(c *subak.Config) { c.Cluster = "" }), "ams"},
 		"budgets[0].classes[1].reserve": {with(func(c *subak.Config) { c.Budgets[0].Classes[1].Reserve = "400" }), "ams"},
+		"classes[0].tenants.each":       {with(func(c *subak.Config) { c.Budgets[0].Classes[0].Tenant = "few" }), "ams"},
 		"gossip.term":                   {with(func(c *subak.Config) { c.Gossip.Term = time.Nanosecond }), "ams"},
 		"gossip.listen":                 {with(func(c *subak.Config) { c.Gossip.Listen = taken.GossipAddr() }), "ams"},
 		"subak.yaml":                    {subak.File("/nowhere/subak.yaml"), "ams"},

@@ -380,6 +380,26 @@ func TestCancelGivesBackExactlyWhatWasTakenAndOnce(t *testing.T) {
 	})
 }
 
+func TestInShadowEverythingPassesAndNothingIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o, s := steady(10, time.Second)
+		time.Sleep(time.Second)
+		o.limiter.Store(o.limiter.Load().Succeed(c.now(), enforce.LimiterConfig{Classes: 1, Shadow: true}, []int{0}, rate(10)))
+		s.Renew(o)
+		for range 5 { // 50 of 10
+			r := c.Reserve(10)
+			if !r.OK() || !c.Allow() || c.Wait(t.Context()) != nil {
+				t.Error("refused in shadow mode")
+			}
+		}
+		r := c.Reserve(10)
+		r.Cancel()
+		if n := c.Quota().Tokens; n != 0 {
+			t.Errorf("%d tokens came back that were never taken", n)
+		}
+	})
+}
+
 func TestHandlesFollowASuccessorWhileCallersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, o, s := steady(1, time.Second)
