@@ -435,6 +435,7 @@ type Handle struct {
 	class  int
 	tenant uint64
 	bucket atomic.Pointer[keyed.Bucket] // where its bucket was
+	_      [24]byte                     // one line each
 }
 
 // Hold returns a handle on a tenant of class k. It does not keep the tenant's
