@@ -35,12 +35,14 @@ func (s Scale) decision() measure.Case {
 		Sides: []measure.Side{
 			s.side("limit.Class.Allow", admits, ours.allow),
 			s.side(xtimeName, admits, xtime(high, high)),
-			s.side("Limiter.DecideRequest", admits, ours.decide),
+			s.side("Limiter.Decide", admits, ours.decide),
 			s.side("uber-go/ratelimit", admits, pacer(high)),
+			s.side("Limiter.DecideRequest", admits, ours.request),
 		},
 		Claims: []measure.Claim{
 			atMost("library/decision", "class and budget charged, demand counted, beside x/time/rate's Allow", 0, 1, 0.45),
 			atMost("library/decision-raw", "the same, clock and limiter asked directly", 2, 1, 0.45),
+			noted("library/decision-request", "the same in the form that doors use", 4, 1),
 			noted("library/decision-uber", "beside uber-go/ratelimit's Take, which never refuses", 0, 3),
 		},
 	}

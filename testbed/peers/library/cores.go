@@ -15,7 +15,7 @@ func (s Scale) coarse() measure.Case {
 		Sides: []measure.Side{
 			s.side("limit.Class.Allow", admits, ours.allow),
 			s.side(xtimeName, admits, xtime(high, high)),
-			s.side("Limiter.DecideRequest", admits, ours.decide),
+			s.side("Limiter.Decide", admits, ours.decide),
 		},
 		Claims: []measure.Claim{
 			atMost("library/coarse", "the same by the coarse clock, beside x/time/rate's Allow", 0, 1, 0.20),
@@ -35,7 +35,7 @@ func (s Scale) cores() measure.Case {
 			s.crowd("limit.Class.Allow", admits, ours.allow),
 			s.crowd(xtimeName, admits, xtime(high, high)),
 			s.crowd("coarse clock", admits, quick.allow),
-			s.crowd("Limiter.DecideRequest", admits, ours.decide),
+			s.crowd("Limiter.Decide", admits, ours.decide),
 			s.crowd("ours, refused", refuses, shut.allow),
 		},
 		Claims: []measure.Claim{

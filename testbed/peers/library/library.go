@@ -85,6 +85,16 @@ func (s *subject) allow(n int) (admitted int) {
 
 func (s *subject) decide(n int) (admitted int) {
 	for range n {
+		if s.limiter.Decide(s.now(), 0, 1).OK {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// request is decide in the form that doors use, which may have a tenant.
+func (s *subject) request(n int) (admitted int) {
+	for range n {
 		if s.limiter.DecideRequest(s.now(), enforce.Request{Cost: 1}).OK {
 			admitted++
 		}
