@@ -13,6 +13,10 @@
 // chained in advance, so that a loan's end is obeyed by the data plane alone,
 // even while the control loop is paused (conservation.md A5, traps 8, 9, 11).
 //
+// A class may bound its tenants: each has a bucket in a table of fixed size
+// (package keyed), which is charged before the class and the budget, all or
+// nothing. What a tenant's bucket refuses is no demand of the class.
+//
 // # Units
 //
 // Costs are whole units (a request, a byte). Rates, credit and caps are in
