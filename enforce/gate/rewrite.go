@@ -39,38 +39,43 @@ func (x *exchange) target(b *backend, f *facts) {
 
 // header returns the fields that are forwarded: all that are end to end, with
 // this hop's word on where the request came from. What other hops said counts
-// only from a trusted one.
+// only from a trusted one. The map is the incoming request's own: a copy would
+// cost more than all the rest of this file, and nobody reads it after the gate.
 func (x *exchange) header(f *facts, trusted bool) http.Header {
-	h := make(http.Header, len(f.header)+5)
-	for name, v := range f.header {
-		if !hopByHop(name) && !forwarding(name) && (strings.IndexByte(name, '_') < 0 || !x.pool.gate.twin(name)) {
-			h[name] = v
+	h := f.header
+	te, prior, up := h["Te"], h["X-Forwarded-For"], h["Upgrade"]
+	told := [...][]string{1: h["X-Forwarded-Host"], 2: h["X-Forwarded-Proto"]}
+	isSocket := websocket(x.in)
+	for name := range h {
+		if hopByHop(name) || strings.IndexByte(name, '_') >= 0 && x.pool.gate.twin(name) {
+			delete(h, name)
 		}
 	}
+	delete(h, "Forwarded")
 	if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = nil // or the transport adds its own
 	}
-	if te := x.in.Header["Te"]; len(te) > 0 && hasToken(te, "trailers") {
+	if len(te) > 0 && hasToken(te, "trailers") {
 		h["Te"] = []string{"trailers"}
 	}
 	x.fields = [3]string{peerAddress(x.in.RemoteAddr), f.to.host, "http"}
 	if x.in.TLS != nil {
 		x.fields[2] = "https"
 	}
-	if prior := x.in.Header["X-Forwarded-For"]; trusted && len(prior) > 0 {
+	if trusted && len(prior) > 0 {
 		x.fields[0] = strings.Join(prior, ", ") + ", " + x.fields[0]
 	}
 	for i, name := range [...]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		h[name] = x.fields[i : i+1 : i+1]
-		if v := x.in.Header[name]; trusted && i > 0 && len(v) > 0 {
-			h[name] = v
+		if trusted && len(told[i]) > 0 {
+			h[name] = told[i]
 		}
 	}
 	// Upgrade: h2c would open a tunnel in which any number of requests pass
 	// unseen; a WebSocket is one request.
-	if websocket(x.in) {
+	if isSocket {
 		h["Connection"] = []string{"Upgrade"}
-		h["Upgrade"] = x.in.Header["Upgrade"]
+		h["Upgrade"] = up
 	}
 	return h
 }
