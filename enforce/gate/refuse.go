@@ -103,7 +103,7 @@ func (g *Gate) quota(h http.Header, d decision, reset int64) {
 	} else {
 		left = 0 // not enough for this request, whatever there is
 	}
-	var buf [96]byte
+	var buf [192]byte
 	switch g.cfg.Headers {
 	case HeadersDraft03:
 		triple(h, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", q.Cap, left, reset)
@@ -112,10 +112,13 @@ func (g *Gate) quota(h http.Header, d decision, reset int64) {
 	default:
 		b := append(append(buf[:0], d.to.policy...), ";q="...)
 		b = append(strconv.AppendInt(b, q.Cap, 10), ";w="...)
-		h["Ratelimit-Policy"] = []string{string(strconv.AppendInt(b, window(q), 10))}
-		b = append(append(buf[:0], d.to.policy...), ";r="...)
+		b = strconv.AppendInt(b, window(q), 10)
+		n := len(b)
+		b = append(append(b, d.to.policy...), ";r="...)
 		b = append(strconv.AppendInt(b, left, 10), ";t="...)
-		h["Ratelimit"] = []string{string(strconv.AppendInt(b, reset, 10))}
+		both := string(strconv.AppendInt(b, reset, 10)) // one string for two values
+		v := []string{both[:n], both[n:]}
+		h["Ratelimit-Policy"], h["Ratelimit"] = v[:1:1], v[1:]
 	}
 }
 
