@@ -9,7 +9,7 @@ const xtimeName = "x/time/rate"
 
 // Cases are the library's cases, as claims are made of them.
 func (s Scale) Cases() []measure.Case {
-	all := []measure.Case{s.decision(), s.coarse(), s.cores(), s.refusals(), s.allocations()}
+	all := []measure.Case{s.decision(), s.coarse(), s.cores(), s.refusals(), s.crowdedRefusals(), s.allocations()}
 	return append(all, s.tenants()...)
 }
 
@@ -53,12 +53,16 @@ func (s Scale) decision() measure.Case {
 	return c
 }
 
+// Whether one of two figures that are almost equal is the smaller one takes more
+// batches than a factor of two.
+const closely = 4
+
 // refusals compares decisions that refuse with those that admit.
 func (s Scale) refusals() measure.Case {
 	open := newSubject(precise(), high, enforce.LimiterConfig{})
 	shut := newSubject(precise(), low, enforce.LimiterConfig{})
 	return measure.Case{
-		ID: "library/refusal", What: "one decision, one goroutine, everything refused", Show: nanos, Batches: s.Batches,
+		ID: "library/refusal", What: "one decision, one goroutine, everything refused", Show: nanos, Batches: closely * s.Batches,
 		Sides: []measure.Side{
 			s.side("ours, refused", refuses, shut.allow),
 			s.side("ours, admitted", admits, open.allow),
@@ -67,6 +71,22 @@ func (s Scale) refusals() measure.Case {
 		Claims: []measure.Claim{
 			atMost("library/refusal", "a refusal beside an admission", 0, 1, 1),
 			noted("library/refusal-xtime", "a refusal beside one of x/time/rate", 0, 2),
+		},
+	}
+}
+
+// crowdedRefusals is the same on all cores.
+func (s Scale) crowdedRefusals() measure.Case {
+	open := newSubject(precise(), high, enforce.LimiterConfig{})
+	shut := newSubject(precise(), low, enforce.LimiterConfig{})
+	return measure.Case{
+		ID: "library/cores-refusal", What: "one decision, all cores on one hot class, everything refused", Show: nanos, Batches: closely * s.Batches,
+		Sides: []measure.Side{
+			s.crowd("ours, refused", refuses, shut.allow),
+			s.crowd("ours, admitted", admits, open.allow),
+		},
+		Claims: []measure.Claim{
+			atMost("library/cores-refusal", "a refusal beside an admission, on all cores", 0, 1, 1),
 		},
 	}
 }

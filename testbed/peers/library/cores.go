@@ -28,7 +28,6 @@ func (s Scale) coarse() measure.Case {
 func (s Scale) cores() measure.Case {
 	ours := newSubject(precise(), high, enforce.LimiterConfig{})
 	quick := newSubject(coarse(), high, enforce.LimiterConfig{})
-	shut := newSubject(precise(), low, enforce.LimiterConfig{})
 	return measure.Case{
 		ID: "library/cores", What: "one decision, all cores on one hot class; wall time for each decision made by any of them", Show: nanos, Batches: s.Batches,
 		Sides: []measure.Side{
@@ -36,13 +35,11 @@ func (s Scale) cores() measure.Case {
 			s.crowd(xtimeName, admits, xtime(high, high)),
 			s.crowd("coarse clock", admits, quick.allow),
 			s.crowd("Limiter.Decide", admits, ours.decide),
-			s.crowd("ours, refused", refuses, shut.allow),
 		},
 		Claims: []measure.Claim{
 			atMost("library/cores", "all cores on one hot bucket, beside x/time/rate's Allow", 0, 1, 0.20),
 			atMost("library/cores-coarse", "the same by the coarse clock", 2, 1, 0.20),
 			noted("library/cores-raw", "the same, clock and limiter asked directly", 3, 1),
-			atMost("library/cores-refusal", "a refusal beside an admission, on all cores", 4, 0, 1),
 		},
 	}
 }
