@@ -427,45 +427,56 @@ func (l *Limiter) inheritTenants(before *Limiter, from []int) {
 	}
 }
 
+// Place remembers where a tenant's bucket was found, so that decisions at it look
+// nothing up. The zero Place remembers nothing. It belongs to one tenant of one
+// class of one limiter; Forget makes it fit for another. Safe for concurrent use.
+type Place struct{ bucket atomic.Pointer[keyed.Bucket] }
+
+// Forget makes it the zero Place. A decision that goes on meanwhile may still
+// remember what it found.
+func (p *Place) Forget() { p.bucket.Store(nil) }
+
+// DecideAt is DecideRequest for the tenant of p, and faster.
+func (l *Limiter) DecideAt(now int64, r Request, p *Place) Verdict {
+	t := l.tenantsOf(&r)
+	if t == nil {
+		return l.DecideClient(now, r.Class, r.Cost, r.Client)
+	}
+	c, fits := t.terms(l.at(now), now, r.Cost)
+	if !fits {
+		return l.refuseTenant(now, r, CostOverBurst)
+	}
+	b := p.bucket.Load()
+	out := b.Take(r.Tenant, c)
+	if out == keyed.Gone {
+		b, out = t.table.Take(r.Tenant, c)
+		p.bucket.Store(b)
+	}
+	if out == keyed.Short {
+		return l.refuseTenant(now, r, TenantEmpty)
+	}
+	return l.decidePaid(now, r, b, c.Need)
+}
+
 // Handle is one tenant of one class, looked up once: its decisions are faster.
 // Safe for concurrent use.
 type Handle struct {
-	l      *Limiter
-	t      *tenants // nil: only the class binds it
-	class  int
-	tenant uint64
-	bucket atomic.Pointer[keyed.Bucket] // where its bucket was
-	_      [24]byte                     // one line each
+	l       *Limiter
+	request Request // but for its cost
+	place   Place
+	_       [16]byte // one line each
 }
 
 // Hold returns a handle on a tenant of class k. It does not keep the tenant's
 // bucket from being forgotten. It ends with the limiter: after Succeed everything
 // is refused, and the successor must be asked.
 func (l *Limiter) Hold(class int, tenant uint64) *Handle {
-	h := &Handle{l: l, class: class, tenant: tenant}
-	h.t = l.tenantsOf(&Request{Class: class, Cost: 1, Tenant: tenant})
-	return h
+	return &Handle{l: l, request: Request{Class: class, Tenant: tenant}}
 }
 
 // Decide is DecideRequest for the handle's tenant.
 func (h *Handle) Decide(now int64, cost int64) Verdict {
-	l := h.l
-	if h.t == nil || uint64(cost-1) >= MaxCost {
-		return l.Decide(now, h.class, cost)
-	}
-	r := Request{Class: h.class, Cost: cost, Tenant: h.tenant}
-	c, fits := h.t.terms(l.at(now), now, cost)
-	if !fits {
-		return l.refuseTenant(now, r, CostOverBurst)
-	}
-	b := h.bucket.Load()
-	out := b.Take(h.tenant, c)
-	if out == keyed.Gone {
-		b, out = h.t.table.Take(h.tenant, c)
-		h.bucket.Store(b)
-	}
-	if out == keyed.Short {
-		return l.refuseTenant(now, r, TenantEmpty)
-	}
-	return l.decidePaid(now, r, b, c.Need)
+	r := h.request
+	r.Cost = cost
+	return h.l.DecideAt(now, r, &h.place)
 }

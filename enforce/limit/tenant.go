@@ -17,36 +17,34 @@ import (
 type Tenant struct {
 	class *Class
 	key   uint64
-	held  atomic.Pointer[held]
-	line  line
-}
-
-// held is the tenant's place at the limiter in force.
-type held struct {
-	bound  *bound
-	handle *enforce.Handle
+	bound atomic.Pointer[bound] // the limiter that place belongs to
+	place enforce.Place
+	line  line // its count lies on one line with the fields above
 }
 
 // For returns a new handle of a tenant of this class. "" is a tenant like others.
 func (c *Class) For(name string) *Tenant {
-	t := &Tenant{class: c, key: c.set.cfg.Tenant(name), line: line{limit: c.set.cfg.Waiters}}
-	t.hold(c.bound.Load())
-	return t
+	return &Tenant{class: c, key: c.set.cfg.Tenant(name), line: line{limit: c.set.cfg.Waiters}}
 }
 
-func (t *Tenant) hold(b *bound) *held {
-	h := &held{b, b.limiter.Hold(b.class, t.key)}
-	t.held.Store(h)
-	return h
-}
-
-// present returns the tenant's place at the limiter in force.
-func (t *Tenant) present() *held {
-	h := t.held.Load()
-	if b := t.class.bound.Load(); h.bound != b {
-		return t.hold(b)
+// present returns the limiter in force; one that place does not belong to makes it
+// forget.
+func (t *Tenant) present() *bound {
+	b := t.class.bound.Load()
+	if t.bound.Load() != b {
+		t.bound.Store(b)
+		t.place.Forget()
 	}
-	return h
+	return b
+}
+
+// judgeAt decides at the limiter b.
+func (t *Tenant) judgeAt(b *bound, now, n int64) enforce.Verdict {
+	v := b.limiter.DecideAt(now, enforce.Request{Class: b.class, Cost: n, Tenant: t.key}, &t.place)
+	if t.bound.Load() != b {
+		t.place.Forget() // what was found is not of the limiter in force
+	}
+	return v
 }
 
 // Class returns the class whose tenant it is.
@@ -62,8 +60,8 @@ func (t *Tenant) AllowN(n int64) bool {
 		offer(t, n)
 		return false
 	}
-	h := t.present()
-	return h.handle.Decide(t.class.now(), n).OK || t.class.moved(h.bound) && t.AllowN(n)
+	b := t.present()
+	return t.judgeAt(b, t.class.now(), n).OK || t.class.moved(b) && t.AllowN(n)
 }
 
 func (t *Tenant) crowded() bool { return t.line.length.Load() != 0 || t.class.line.length.Load() != 0 }
