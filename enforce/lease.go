@@ -154,7 +154,7 @@ func (l *Limiter) unlet(now int64) *segment {
 			switch {
 			case left == 0:
 			case of == s:
-				l.giveBack(i%l.classes, left)
+				l.giveBack(i&(1<<l.shift-1), left)
 			default: // it ended with its segment, whose tokens are clamped
 				l.lost.Add(left)
 			}
@@ -201,7 +201,7 @@ func (l *Limiter) held(s *segment, b int) (sum int64) {
 	}
 	for i := range l.stripes {
 		c := &l.stripes[i]
-		if k := i % l.classes; (b == 0 || b == 1+k) && c.seg.Load() == s {
+		if k := i & (1<<l.shift - 1); (b == 0 || b == 1+k) && c.seg.Load() == s {
 			sum += int64(c.lease.Load()&leftMask) * unit
 		}
 	}

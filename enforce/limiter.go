@@ -96,7 +96,9 @@ type Limiter struct {
 	// Read-only after NewLimiter, apart from seg, which changes with the share.
 	seg     atomic.Pointer[segment]
 	cells   []cell   // [0] the budget, [1+k] class k
-	stripes []stripe // [core*classes+k]
+	stripes []stripe // [core<<shift+k]
+	mask    int      // of a core's number: one less than a power of two
+	shift   uint     // 1<<shift is at least classes
 	cores   int      // a power of two
 	classes int
 	lends   []bool // nil when nothing is revocable
@@ -142,7 +144,8 @@ func NewLimiter(cfg LimiterConfig, now int64) *Limiter {
 		shadow: cfg.Shadow,
 		shape:  shape{burst: cfg.Burst, largest: max(cfg.LargestCost, 1), lending: cfg.Revocable, cores: coresFor(cfg.Cores)},
 	}
-	l.stripes = make([]stripe, l.cores*l.classes)
+	l.mask, l.shift = l.cores-1, uint(bits.Len(uint(l.classes-1)))
+	l.stripes = make([]stripe, l.cores<<l.shift)
 	if cfg.Burst == 0 {
 		l.shape.burst = DefaultBurst
 	}
@@ -394,7 +397,7 @@ type Counts struct {
 func (l *Limiter) Counts(dst []Counts) {
 	for k := range min(len(dst), l.classes) {
 		var adm, ref, admAgain, refAgain, borrowed int64
-		for i := k; i < len(l.stripes); i += l.classes {
+		for i := k; i < len(l.stripes); i += 1 << l.shift {
 			c := &l.stripes[i]
 			adm, ref, borrowed = adm+c.admitted.Load(), ref+c.refused.Load(), borrowed+c.borrowed.Load()
 			admAgain, refAgain = admAgain+c.again.admitted.Load(), refAgain+c.again.refused.Load()

@@ -86,7 +86,7 @@ func (l *Limiter) stripe(class int) *stripe {
 // stripeOf is stripe for the number of a core. The fast paths call it themselves:
 // to call two functions that the compiler cannot inline is better than three.
 func (l *Limiter) stripeOf(core, class int) *stripe {
-	return &l.stripes[(core&(l.cores-1))*l.classes+class]
+	return &l.stripes[(core&l.mask)<<(l.shift&63)+class]
 }
 
 // spend takes cost, in units, from the stripe's lease if it is good for that.

@@ -72,7 +72,7 @@ func (l *Limiter) inherit(b, old int, before *Limiter, left []int64, points []po
 		return
 	}
 	to := &l.stripes[b-1]
-	for i := old - 1; i < len(before.stripes); i += before.classes {
+	for i := old - 1; i < len(before.stripes); i += 1 << before.shift {
 		was := &before.stripes[i]
 		to.admitted.Add(was.admitted.Load())
 		to.refused.Add(was.refused.Load())
