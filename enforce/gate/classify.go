@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"net/http"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 )
@@ -234,27 +233,6 @@ func parseHop(s string) (netip.Addr, bool) {
 		return ap.Addr().Unmap().WithZone(""), true
 	}
 	return netip.Addr{}, false
-}
-
-// bareHost strips port and trailing dot and lowers the case.
-func bareHost(h string) string {
-	if i := strings.LastIndexByte(h, ':'); i >= 0 && strings.IndexByte(h[i:], ']') < 0 {
-		h = h[:i]
-	}
-	return strings.ToLower(strings.TrimSuffix(h, "."))
-}
-
-// cleanPath resolves dots and double slashes, so that /x/../api is /api to
-// the rules as it may be to the backend. It keeps a trailing slash.
-func cleanPath(p string) string {
-	if p != "" && p[0] == '/' && !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
-		return p
-	}
-	c := path.Clean("/" + p)
-	if strings.HasSuffix(p, "/") && c != "/" {
-		c += "/"
-	}
-	return c
 }
 
 // retryKey hashes what makes a request the same one sent again; 0 when unknown.

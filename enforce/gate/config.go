@@ -111,7 +111,7 @@ type Rule struct {
 // stands for any run of characters, slashes included.
 type Match struct {
 	Methods []string          // any of them
-	Path    string            // pattern; compared after . and .. are resolved
+	Path    string            // pattern; compared with the decoded normal form, but for %2F and %5C
 	Host    string            // pattern; without port, case ignored
 	Headers map[string]string // name to pattern; every value sent must match
 	Network []netip.Prefix    // the client is in any of them

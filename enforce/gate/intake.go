@@ -97,7 +97,7 @@ func (in *intake) shake(c *steady, config *tls.Config) {
 		if errors.As(err, &plain) && plain.Conn != nil && 'A' <= plain.RecordHeader[0] && plain.RecordHeader[0] <= 'Z' {
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 		}
-		c.Close()
+		_ = c.Close()
 		return
 	}
 	var conn net.Conn = t

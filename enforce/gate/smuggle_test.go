@@ -50,27 +50,24 @@ func (w *witness) serve(t testing.TB) *url.URL {
 
 func (w *witness) connection(c net.Conn) {
 	defer c.Close()
+	// One request per connection: what follows it would have been smuggled.
 	r := bufio.NewReader(c)
-	for {
-		line, err := r.Peek(1)
-		if err != nil || len(line) == 0 {
-			return
-		}
-		first, _ := r.ReadString('\n')
-		req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(first), r)))
-		if err != nil {
-			return
-		}
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			return
-		}
-		w.mu.Lock()
-		w.seen = append(w.seen, strings.TrimSpace(first)+" | "+req.Host+" | "+string(body))
-		w.mu.Unlock()
-		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		return // one request per connection: what follows would be smuggled
+	first, err := r.ReadString('\n')
+	if err != nil {
+		return
 	}
+	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(strings.NewReader(first), r)))
+	if err != nil {
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	w.seen = append(w.seen, strings.TrimSpace(first)+" | "+req.Host+" | "+string(body))
+	w.mu.Unlock()
+	fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
 // statuses reads answers until the connection ends.
