@@ -10,13 +10,15 @@ import (
 // How large the heap may grow before it is collected, in percent of what is alive.
 // A node has about a megabyte alive and makes a few kilobytes of garbage for each
 // request, most of it net/http's. As Go is by default it collects at 4 MB, fifty times
-// a second under load, which is a twelfth of all its CPU; at 16 MB it is a fiftieth.
-// A node without load stays small: collections are rare there anyway.
+// a second under load, which is a twelfth of all its CPU; with roomBytes for garbage it
+// is about a hundredth. A node without load stays small: collections are rare there anyway;
+// and so does one with much alive, such as many tenants.
 const (
 	calmPercent = 100
-	busyPercent = 400
+	busyPercent = 800 // the most
+	roomBytes   = 32 << 20
 
-	busyCycles  = 5  // collections in a second that make a node busy
+	busyCycles  = 3  // collections in a second that make a node busy
 	calmSeconds = 10 // without any that make it calm again
 )
 
@@ -27,16 +29,21 @@ type heap struct {
 }
 
 // next returns the percentage for the next second after one with so many
-// collections.
-func (h *heap) next(cycles uint64) int {
+// collections, the last of which left so many bytes alive. It is calmPercent times a
+// power of two, so that it does not change with every collection.
+func (h *heap) next(cycles, alive uint64) int {
 	if h.quiet++; cycles > 0 {
 		h.quiet = 0
 	}
-	switch {
-	case cycles >= busyCycles:
-		h.percent = busyPercent
-	case h.quiet >= calmSeconds:
+	if h.quiet >= calmSeconds {
 		h.percent = calmPercent
+	}
+	if cycles < busyCycles && h.percent == calmPercent {
+		return h.percent
+	}
+	h.percent = calmPercent
+	for h.percent < busyPercent && alive*uint64(2*h.percent)/100 <= roomBytes {
+		h.percent *= 2
 	}
 	return h.percent
 }
@@ -49,7 +56,7 @@ func tendHeap(ctx context.Context, goGC string) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	h := heap{percent: calmPercent}
-	now := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	now := samples()
 	metrics.Read(now)
 	for {
 		last, percent := now[0].Value.Uint64(), h.percent
@@ -59,8 +66,12 @@ func tendHeap(ctx context.Context, goGC string) {
 		case <-tick.C:
 		}
 		metrics.Read(now)
-		if h.next(now[0].Value.Uint64()-last) != percent {
+		if h.next(now[0].Value.Uint64()-last, now[1].Value.Uint64()) != percent {
 			debug.SetGCPercent(h.percent)
 		}
 	}
+}
+
+func samples() []metrics.Sample {
+	return []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/live:bytes"}}
 }

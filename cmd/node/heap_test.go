@@ -7,27 +7,33 @@ import (
 
 func TestTheHeapMayGrowWhileThereAreManyCollections(t *testing.T) {
 	h := heap{percent: calmPercent}
-	seconds := func(n int, cycles uint64, want int) {
+	const little = 1 << 20
+	seconds := func(n int, cycles, alive uint64, want int) {
 		t.Helper()
 		for i := range n {
-			if got := h.next(cycles); got != want {
-				t.Fatalf("second %d with %d collections: %d percent, want %d", i, cycles, got, want)
+			if got := h.next(cycles, alive); got != want {
+				t.Fatalf("second %d with %d collections and %d alive: %d percent, want %d", i, cycles, alive, got, want)
 			}
 		}
 	}
-	seconds(100, 0, calmPercent)
-	seconds(100, busyCycles-1, calmPercent)
-	seconds(1, busyCycles, busyPercent)
-	seconds(calmSeconds-1, 0, busyPercent)
-	seconds(100, 1, busyPercent) // rarer, because it may grow
-	seconds(calmSeconds-1, 0, busyPercent)
-	seconds(1, 0, calmPercent)
-	seconds(1, 50, busyPercent)
+	seconds(100, 0, little, calmPercent)
+	seconds(100, busyCycles-1, little, calmPercent)
+	seconds(1, busyCycles, little, busyPercent)
+	seconds(calmSeconds-1, 0, little, busyPercent)
+	seconds(100, 1, little, busyPercent) // rarer, because it may grow
+	seconds(1, 1, 10<<20, 200)
+	seconds(1, 1, 100<<20, calmPercent) // as much again is room enough
+	seconds(1, busyCycles, little, busyPercent)
+	seconds(calmSeconds-1, 0, little, busyPercent)
+	seconds(1, 0, little, calmPercent)
 }
 
-func TestTheRuntimeCountsCollectionsUnderTheNameThatIsRead(t *testing.T) {
-	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
-	if metrics.Read(s); s[0].Value.Kind() != metrics.KindUint64 {
-		t.Fatalf("kind %v", s[0].Value.Kind())
+func TestTheRuntimeKnowsTheNamesThatAreRead(t *testing.T) {
+	now := samples()
+	metrics.Read(now)
+	for _, s := range now {
+		if s.Value.Kind() != metrics.KindUint64 {
+			t.Errorf("%s: kind %v", s.Name, s.Value.Kind())
+		}
 	}
 }
