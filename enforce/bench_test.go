@@ -2,6 +2,9 @@ package enforce_test
 
 import (
 	"math"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,10 +15,7 @@ import (
 	"subak/internal/clock"
 )
 
-// wide is a limiter that never refuses within a benchmark, narrow one that
-// refuses all but a few.
-func benchLimiter(clk *clock.Boot, perSecond allocator.Rate) *enforce.Limiter {
-	now := clk.Now()
+func benchLimiter(now int64, perSecond allocator.Rate) *enforce.Limiter {
 	l := enforce.NewLimiter(enforce.LimiterConfig{Classes: 2}, now)
 	r := perSecond * allocator.Unit
 	l.SetSchedule(now-int64(time.Hour), []enforce.Step{{
@@ -24,85 +24,104 @@ func benchLimiter(clk *clock.Boot, perSecond allocator.Rate) *enforce.Limiter {
 	return l
 }
 
+// A wide limiter never refuses within a benchmark, a narrow one admits a few.
 const (
 	wide   = 1_000_000_000
 	narrow = 1
 )
 
-func subakAllow(perSecond allocator.Rate) func() bool {
-	clk := clock.NewBoot()
-	l := benchLimiter(clk, perSecond)
-	return func() bool { return l.Decide(clk.Now(), 0, 1).OK }
+// subak makes n decisions, the clock's reading included: class and budget charged,
+// demand counted.
+func subak(now func() int64, perSecond allocator.Rate) func(n int) {
+	l := benchLimiter(now(), perSecond)
+	return func(n int) {
+		for range n {
+			l.Decide(now(), 0, 1)
+		}
+	}
 }
 
-func xtimerateAllow(perSecond float64) func() bool {
-	return rate.NewLimiter(rate.Limit(perSecond), int(perSecond)).Allow
+// xtimerate makes n decisions by golang.org/x/time/rate, which charges one bucket
+// and counts nothing.
+func xtimerate(perSecond float64) func(n int) {
+	l := rate.NewLimiter(rate.Limit(perSecond), int(perSecond))
+	return func(n int) {
+		for range n {
+			l.Allow()
+		}
+	}
 }
 
-// BenchmarkDecide measures whole decisions, the clock's reading included: class
-// and budget charged, demand counted; beside golang.org/x/time/rate, which
-// charges one bucket and counts nothing.
-func BenchmarkDecide(b *testing.B) {
-	for _, who := range []struct {
-		name         string
-		wide, narrow func() bool
+// onAllCores splits n decisions of one limiter over all cores.
+func onAllCores(decide func(n int)) func(n int) {
+	return func(n int) {
+		var wg sync.WaitGroup
+		cores := runtime.GOMAXPROCS(0)
+		for range cores {
+			wg.Go(func() { decide(n / cores) })
+		}
+		wg.Wait()
+	}
+}
+
+// BenchmarkDecideBesideXTimeRate reports the nanoseconds of a decision and the
+// part that they are of x/time/rate's Allow under the same load: medians of
+// batches that take turns, so that all see the same noise. The first half second
+// or so fills the buckets, and with that leases begin.
+func BenchmarkDecideBesideXTimeRate(b *testing.B) {
+	boot := clock.NewBoot()
+	coarse := clock.NewCoarse(boot)
+	for _, load := range []struct {
+		name string
+		over func(func(n int)) func(n int)
 	}{
-		{"subak", subakAllow(wide), subakAllow(narrow)},
-		{"xtimerate", xtimerateAllow(wide), xtimerateAllow(narrow)},
+		{"one goroutine", func(f func(n int)) func(n int) { return f }},
+		{"all cores", onAllCores},
 	} {
-		b.Run(who.name, func(b *testing.B) {
-			b.Run("uncontended", func(b *testing.B) { serial(b, who.wide) })
-			b.Run("parallel", func(b *testing.B) {
-				b.ReportAllocs()
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						who.wide()
+		for _, rate := range []struct {
+			name string
+			rate int64
+		}{{"admitted", wide}, {"refused", narrow}} {
+			b.Run(load.name+"/"+rate.name, func(b *testing.B) {
+				r := allocator.Rate(rate.rate)
+				sides := []struct {
+					name   string
+					decide func(n int)
+					ns     []float64
+				}{
+					{"xtimerate", load.over(xtimerate(float64(rate.rate))), nil},
+					{"precise", load.over(subak(boot.Relaxed, r)), nil},
+					{"in-order", load.over(subak(boot.Now, r)), nil},
+					{"coarse", load.over(subak(coarse.Now, r)), nil},
+				}
+				const batch = 20_000
+				for b.Loop() {
+					for i := range sides {
+						start := time.Now()
+						sides[i].decide(batch)
+						sides[i].ns = append(sides[i].ns, float64(time.Since(start))/batch)
 					}
-				})
+				}
+				var theirs float64
+				for i, s := range sides {
+					slices.Sort(s.ns)
+					ns := s.ns[len(s.ns)/2]
+					b.ReportMetric(ns, s.name+"-ns")
+					if i == 0 {
+						theirs = ns
+					} else {
+						b.ReportMetric(ns/theirs, s.name+"-ratio")
+					}
+				}
 			})
-			b.Run("refused", func(b *testing.B) { serial(b, who.narrow) })
-		})
-	}
-}
-
-func serial(b *testing.B, allow func() bool) {
-	b.ReportAllocs()
-	for b.Loop() {
-		allow()
-	}
-}
-
-// BenchmarkDecideAgainstXTimeRate reports one decision's time as a part of
-// x/time/rate's Allow, measured in alternating batches so that both see the
-// same noise.
-func BenchmarkDecideAgainstXTimeRate(b *testing.B) {
-	ours, theirs := subakAllow(wide), xtimerateAllow(wide)
-	const batch = 1024
-	var tOurs, tTheirs time.Duration
-	b.ReportAllocs()
-	for b.Loop() {
-		t0 := time.Now()
-		for range batch {
-			ours()
 		}
-		t1 := time.Now()
-		for range batch {
-			theirs()
-		}
-		tOurs += t1.Sub(t0)
-		tTheirs += time.Since(t1)
 	}
-	n := float64(b.N) * batch
-	b.ReportMetric(float64(tOurs)/n, "subak-ns/op")
-	b.ReportMetric(float64(tTheirs)/n, "xtimerate-ns/op")
-	b.ReportMetric(float64(tOurs)/float64(tTheirs), "x-rate-ratio")
 }
 
 // BenchmarkDecideOnly is the decision without the clock.
 func BenchmarkDecideOnly(b *testing.B) {
-	clk := clock.NewBoot()
-	l := benchLimiter(clk, wide)
-	now := clk.Now()
+	now := int64(0)
+	l := benchLimiter(now, wide)
 	b.ReportAllocs()
 	for b.Loop() {
 		now += 100
@@ -113,7 +132,7 @@ func BenchmarkDecideOnly(b *testing.B) {
 // BenchmarkDecideClient adds the retry table, for a client without a mark.
 func BenchmarkDecideClient(b *testing.B) {
 	clk := clock.NewBoot()
-	l := benchLimiter(clk, wide)
+	l := benchLimiter(clk.Now(), wide)
 	b.ReportAllocs()
 	for b.Loop() {
 		l.DecideClient(clk.Now(), 0, 1, 12345)

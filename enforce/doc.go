@@ -38,7 +38,10 @@
 //
 // # Concurrency
 //
-// Every method may be called at any time from any goroutine. Decide takes no
-// lock and allocates nothing; SetSchedule calls exclude each other only.
+// Every method may be called at any time from any goroutine. Decide waits for no
+// lock and allocates nothing; SetSchedule calls exclude each other only. Each core
+// counts for itself, and a wide and busy class is leased to cores, which then
+// share no line that is written (stripe.go); refusals write no shared word at all
+// (dry.go).
 // The package reads no clock, starts no goroutine and does no I/O.
 package enforce
