@@ -358,6 +358,13 @@ func TestACrowdGainsNothingFromWhatIsCarved(t *testing.T) {
 
 // The owner lowers schedules to what is carved, which is decided elsewhere at the
 // same time: pinned, nothing grows in between.
+// yield lets others run, now and then several times.
+func yield(rng *rand.Rand) {
+	for range rng.IntN(3) {
+		runtime.Gosched()
+	}
+}
+
 func TestAnOwnerThatPinsNeverLowersBelowWhatIsCarved(t *testing.T) {
 	l := limiter(enforce.LimiterConfig{Classes: 1}, perSecond(1000))
 	l.Carvable(sec, 0, "a", sec) // the owner knows
@@ -371,11 +378,13 @@ func TestAnOwnerThatPinsNeverLowersBelowWhatIsCarved(t *testing.T) {
 			least := l.Pin(now)
 			runtime.Gosched()
 			l.SetSchedule(now, perSecond(max(int64(least/u)+1, rng.Int64N(1000))))
+			yield(rng) // or the other, in step, comes only while this one pins
 		}
 	})
 	both.Go(func() {
 		rng := rand.New(rand.NewPCG(4, 2))
 		for range 5000 {
+			yield(rng)
 			now := clock.Load()
 			end := now + rng.Int64N(sec)
 			if most := l.Carvable(now, 0, "a", end); l.Carve(now, 0, "a", until(end, most)) {
