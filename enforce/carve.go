@@ -149,6 +149,24 @@ func (l *Limiter) Unpin() {
 	l.carving.pinned = false
 }
 
+// Lapsed reports whether something carved has run out by now and is still out of the
+// own buckets: the same schedule, set once more, gives it back.
+func (l *Limiter) Lapsed(now int64) bool {
+	if !l.Carving() {
+		return false
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	for i := range l.carving.carves {
+		for _, h := range l.carving.carves[i].profile {
+			if h.Until <= now {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // CarvedProfile returns what is carved in all, by instant: Until rises, Rate
 // falls.
 func (l *Limiter) CarvedProfile(now int64) []Hold {

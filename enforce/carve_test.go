@@ -54,6 +54,33 @@ func TestWhatRanOutComesBackWithTheNextCallAndNotByTheClock(t *testing.T) {
 	wantShare(t, l, 5*sec, 100*u, 100*u)
 }
 
+func TestALimiterSaysThatWhatRanOutCanComeBack(t *testing.T) {
+	l := limiter(enforce.LimiterConfig{Classes: 2}, perSecond(100, 50))
+	if l.Lapsed(9 * sec) {
+		t.Error("something lapsed though nothing was carved")
+	}
+	l.Carvable(sec, 0, "a", 2*sec) // whoever carves asks first
+	if !l.Carve(sec, 0, "a", []enforce.Hold{{Until: 2 * sec, Rate: 60 * u}, {Until: 3 * sec, Rate: 10 * u}}) {
+		t.Fatal("refused")
+	}
+	for _, step := range []struct {
+		now    int64
+		before bool
+		total  allocator.Rate // after the schedule was set again
+	}{{2*sec - 1, false, 90 * u}, {2 * sec, true, 140 * u}, {3 * sec, true, 150 * u}, {4 * sec, false, 150 * u}} {
+		if got := l.Lapsed(step.now); got != step.before {
+			t.Errorf("lapsed at %d: %v, want %v", step.now, got, step.before)
+		}
+		l.SetSchedule(step.now, perSecond(100, 50))
+		if l.Lapsed(step.now) {
+			t.Errorf("lapsed at %d with the schedule set again", step.now)
+		}
+		if got := l.Share(step.now, make([]allocator.Rate, 2)); got != step.total {
+			t.Errorf("own share at %d: %v, want %v", step.now, got, step.total)
+		}
+	}
+}
+
 func TestACarverGrowsOnlyWithinWhatTheScheduleKeepsForTheWholeTime(t *testing.T) {
 	l := limiter(enforce.LimiterConfig{Classes: 2}, nil)
 	l.SetSchedule(sec, []enforce.Step{

@@ -233,6 +233,22 @@ func TestEnvoysAndNodesTogetherKeepTheBudgetUnderFaults(t *testing.T) {
 	}
 }
 
+// Nothing else happens to such a node that would put its shares in force anew.
+func TestAQuietNodeUsesItsBaseWhenTheEnvoysOfItsFormerLifeAreDone(t *testing.T) {
+	w := newWorld(t, 430, func() *epoch.Document { return testDocument(10_000, 1) })
+	w.alter = func(c *Config) { c.CarvedBefore = time.Duration(envoyHold) }
+	w.start()
+	for _, h := range w.hosts {
+		clear(h.load)
+	}
+	w.run(time.Duration(envoyHold) + 5*time.Second)
+	for _, h := range w.hosts {
+		if h.share() < h.base() {
+			t.Errorf("%s enforces %d of its base %d", h.name, h.share(), h.base())
+		}
+	}
+}
+
 func TestALoanThatEnvoysSpendIsGivenBackWhenTheyAreDone(t *testing.T) {
 	w := newWorld(t, 440, twoBudgets)
 	p := populate(w, 1)

@@ -200,7 +200,7 @@ func (c *Core) installOne(now int64, b *Budget) {
 		b.heir = nil
 	}
 	c.fallBack(now, b)
-	changed := !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden()
+	changed := !slices.EqualFunc(b.plan, b.applied, sameStep) || b.Plane.overridden() || b.Limiter.Lapsed(now)
 	if changed && !succeeds {
 		b.Plane.set(now, b.plan)
 	} else {
