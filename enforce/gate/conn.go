@@ -71,12 +71,18 @@ var errFraming = errors.New("gate: the connection's framing is ambiguous")
 
 // guarded is an HTTP/1 connection whose framing is checked before net/http reads
 // it, until it is hijacked. In clear text it may turn out to be HTTP/2.
+//
+// While a handler runs net/http reads a byte ahead to see whether the client is gone,
+// and calls that read off by a deadline in the past: two goroutines and five calls of
+// the system or the runtime for each request. A server that only answers checks has its
+// answer before that could matter, so there such a read finds nothing, at once.
 type guarded struct {
 	net.Conn
 	server   *Server
 	framing  framing // of the one reader at a time
 	bad      bool    // likewise
 	hijacked atomic.Bool
+	settled  atomic.Bool // all that was read are whole requests of HTTP/1
 }
 
 // Read implements net.Conn. At a fault it hands on what came before, and then
@@ -85,11 +91,18 @@ func (c *guarded) Read(p []byte) (int, error) {
 	if c.bad {
 		return 0, errFraming
 	}
+	if len(p) == 1 && c.unwatched() {
+		return 0, nil
+	}
 	n, err := c.Conn.Read(p)
 	if n == 0 || c.hijacked.Load() {
 		return n, err
 	}
-	if good := c.framing.check(p[:n]); good < n || c.framing.fault != "" {
+	good := c.framing.check(p[:n])
+	if c.server.unwatched {
+		c.settled.Store(c.framing.between())
+	}
+	if good < n || c.framing.fault != "" {
 		c.bad = true
 		c.server.misframed.Add(1)
 		c.server.debug("connection refused for its framing", "peer", c.RemoteAddr().String(), "fault", c.framing.fault)
@@ -99,6 +112,21 @@ func (c *guarded) Read(p []byte) (int, error) {
 		return good, nil
 	}
 	return n, err
+}
+
+// unwatched reports whether nobody needs to know now that the client is gone. Between
+// two requests net/http reads more than one byte at a time.
+func (c *guarded) unwatched() bool {
+	return c.server.unwatched && c.settled.Load() && !c.hijacked.Load()
+}
+
+// SetReadDeadline implements net.Conn. A read that found nothing at once need not be
+// called off: settled cannot change before net/http, which sets this deadline, reads on.
+func (c *guarded) SetReadDeadline(t time.Time) error {
+	if c.server.unwatched && !t.IsZero() && t.Before(c.server.begin) && c.unwatched() {
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // CloseWrite lets net/http say goodbye before it closes.

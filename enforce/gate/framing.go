@@ -84,6 +84,11 @@ func (f *framing) check(p []byte) int {
 	return len(p)
 }
 
+// between reports whether all that came in are whole requests.
+func (f *framing) between() bool {
+	return f.state == atRequest && f.second && len(f.line) == 0 && f.fault == ""
+}
+
 func (f *framing) bodyDone() {
 	if f.state == atChunk {
 		f.state = atChunkEnd

@@ -24,6 +24,9 @@ type Server struct {
 	files  *tlsfiles.Files // nil without TLS
 	log    *slog.Logger
 	begin  time.Time
+	// unwatched says that no handler waits for anything, so that none need hear that
+	// its client is gone.
+	unwatched bool
 
 	open, refused, misframed, handshakes atomic.Int64
 
@@ -39,8 +42,9 @@ type Server struct {
 }
 
 // NewServer returns a server for h within cfg's Limits and with its TLS, the
-// files of which it reads. Of cfg it uses nothing else but the name. A nil log
-// discards.
+// files of which it reads. Of cfg it uses nothing else but the name, and whether checks
+// are all that it answers: then it does not watch for clients that leave before their
+// answer. A nil log discards.
 func NewServer(cfg Config, h http.Handler, log *slog.Logger) (*Server, error) {
 	if err := cfg.Limits.validate(); err != nil {
 		return nil, err
@@ -50,7 +54,7 @@ func NewServer(cfg Config, h http.Handler, log *slog.Logger) (*Server, error) {
 	}
 	lim := cfg.Limits.filled()
 	s := &Server{
-		name: cfg.Name, limits: lim, log: log, begin: time.Now(),
+		name: cfg.Name, limits: lim, log: log, begin: time.Now(), unwatched: cfg.Check.Enabled && len(cfg.Backends) == 0,
 		draining: make(chan struct{}), away: map[*guarded]struct{}{},
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())

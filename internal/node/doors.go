@@ -218,9 +218,9 @@ func (e *edit) listeners(listeners []config.Listener) ([]*door, error) {
 }
 
 // serveAnew plans another server at an open door if what a server is made of
-// changes.
+// changes: TLS, limits, and whether it answers checks alone.
 func (e *edit) serveAnew(d *door, l *config.Listener, at int) error {
-	if d.cfg.TLS == l.TLS && reflect.DeepEqual(d.cfg.Limits, l.Limits) {
+	if d.cfg.TLS == l.TLS && reflect.DeepEqual(d.cfg.Limits, l.Limits) && checksOnly(&d.cfg) == checksOnly(l) {
 		return nil
 	}
 	s, err := e.n.newServer(l, at, d)
@@ -231,9 +231,12 @@ func (e *edit) serveAnew(d *door, l *config.Listener, at int) error {
 	return nil
 }
 
+// checksOnly reports whether a listener has nothing to do but answer checks.
+func checksOnly(l *config.Listener) bool { return l.Check.Enabled && len(l.Backends) == 0 }
+
 // succeed puts another server at a socket and drains the one before.
 func (n *Node) succeed(s *socket, next server) {
-	n.log.Info("door is served anew: its TLS or limits changed", "listener", s.name, "address", s.listener.Addr().String())
+	n.log.Info("door is served anew: its TLS, limits or use changed", "listener", s.name, "address", s.listener.Addr().String())
 	n.retire(drained{s.name, s.succeed(next, n.doors.start), func() error { return nil }})
 }
 
