@@ -18,7 +18,8 @@ const (
 	busyPercent = 800 // the most
 	roomBytes   = 32 << 20
 
-	busyCycles  = 3  // collections in a second that make a node busy
+	busyCycles  = 3    // collections in a second
+	busyAsked   = 1000 // and requests, that make a node busy: a start is none
 	calmSeconds = 10 // without any that make it calm again
 )
 
@@ -28,17 +29,17 @@ type heap struct {
 	quiet   int // seconds in a row without a collection
 }
 
-// next returns the percentage for the next second after one with so many
-// collections, the last of which left so many bytes alive. It is calmPercent times a
+// next returns the percentage for the next second after one with so many units asked
+// for and collections, the last of which left so many bytes alive. It is calmPercent times a
 // power of two, so that it does not change with every collection.
-func (h *heap) next(cycles, alive uint64) int {
+func (h *heap) next(asked int64, cycles, alive uint64) int {
 	if h.quiet++; cycles > 0 {
 		h.quiet = 0
 	}
 	if h.quiet >= calmSeconds {
 		h.percent = calmPercent
 	}
-	if cycles < busyCycles && h.percent == calmPercent {
+	if (cycles < busyCycles || asked < busyAsked) && h.percent == calmPercent {
 		return h.percent
 	}
 	h.percent = calmPercent
@@ -48,8 +49,9 @@ func (h *heap) next(cycles, alive uint64) int {
 	return h.percent
 }
 
-// tendHeap minds the process's collector until ctx ends, unless its user does.
-func tendHeap(ctx context.Context, goGC string) {
+// tendHeap minds the process's collector until ctx ends, unless its user does. asked
+// is how much was asked for since the start.
+func tendHeap(ctx context.Context, goGC string, asked func() int64) {
 	if goGC != "" {
 		return
 	}
@@ -59,14 +61,14 @@ func tendHeap(ctx context.Context, goGC string) {
 	now := samples()
 	metrics.Read(now)
 	for {
-		last, percent := now[0].Value.Uint64(), h.percent
+		last, before, percent := now[0].Value.Uint64(), asked(), h.percent
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		metrics.Read(now)
-		if h.next(now[0].Value.Uint64()-last, now[1].Value.Uint64()) != percent {
+		if h.next(asked()-before, now[0].Value.Uint64()-last, now[1].Value.Uint64()) != percent {
 			debug.SetGCPercent(h.percent)
 		}
 	}

@@ -11,7 +11,7 @@ func TestTheHeapMayGrowWhileThereAreManyCollections(t *testing.T) {
 	seconds := func(n int, cycles, alive uint64, want int) {
 		t.Helper()
 		for i := range n {
-			if got := h.next(cycles, alive); got != want {
+			if got := h.next(busyAsked, cycles, alive); got != want {
 				t.Fatalf("second %d with %d collections and %d alive: %d percent, want %d", i, cycles, alive, got, want)
 			}
 		}
@@ -26,6 +26,9 @@ func TestTheHeapMayGrowWhileThereAreManyCollections(t *testing.T) {
 	seconds(1, busyCycles, little, busyPercent)
 	seconds(calmSeconds-1, 0, little, busyPercent)
 	seconds(1, 0, little, calmPercent)
+	if got := h.next(busyAsked-1, 100, little); got != calmPercent {
+		t.Errorf("%d percent for collections without requests, want %d", got, calmPercent)
+	}
 }
 
 func TestTheRuntimeKnowsTheNamesThatAreRead(t *testing.T) {

@@ -29,8 +29,10 @@ func startNode(ctx context.Context, p *program, cfg *config.Config, baseline str
 	}
 	tending, stop := context.WithCancel(ctx)
 	defer stop()
-	go tendHeap(tending, p.getenv("GOGC"))
-	return node.Run(ctx, cfg, node.Options{Log: log, Version: readBuild().Version, Baseline: baseline, Load: load, Reload: hangup})
+	return node.Run(ctx, cfg, node.Options{
+		Log: log, Version: readBuild().Version, Baseline: baseline, Load: load, Reload: hangup,
+		Started: func(n *node.Node) { go tendHeap(tending, p.getenv("GOGC"), n.Asked) },
+	})
 }
 
 // adoptStandardLog sends what libraries print by the standard logger, such as
