@@ -20,7 +20,7 @@ const (
 
 	busyCycles  = 3    // collections in a second
 	busyAsked   = 1000 // and requests, that make a node busy: a start is none
-	calmSeconds = 10 // without any that make it calm again
+	calmSeconds = 10   // without any that make it calm again
 )
 
 // heap decides how much the heap may grow. It is told of each second.

@@ -5,14 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
-	"image/color"
 	"io"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 //go:embed page.html
@@ -28,7 +21,7 @@ type page struct {
 
 type figure struct {
 	Title  string
-	SVG    template.HTML
+	Plot   bars
 	Legend []entry
 }
 
@@ -43,7 +36,9 @@ type titled struct {
 	Grid  [][]string
 }
 
-// HTML writes a page of its own, with plots, that needs nothing else.
+// HTML writes a page of its own, with plots, that needs nothing else. Bars need no
+// plotting library: the one that the testbed uses would keep its fonts and their
+// tables in the memory of every node.
 func (r *Report) HTML(w io.Writer) error {
 	t, err := template.New("page").Parse(pageHTML)
 	if err != nil {
@@ -55,11 +50,7 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	lag := r.About.Lags[0]
 	for _, v := range []view{{"First class served, % of its demand, " + lagWords(lag), high}, {"All demand served, %, " + lagWords(lag), all}} {
-		svg, err := r.bars(v, lag)
-		if err != nil {
-			return err
-		}
-		p.Plots = append(p.Plots, figure{v.title, svg, r.legend()})
+		p.Plots = append(p.Plots, figure{v.title, r.bars(v, lag), r.legend()})
 	}
 	for _, lag := range r.About.Lags {
 		for _, v := range r.views() {
@@ -84,11 +75,8 @@ func (r *Report) HTML(w io.Writer) error {
 const mostBars = 8
 
 // inks are apart in hue and in lightness for protan, deutan and tritan eyes.
-func inks() [mostBars]color.RGBA {
-	return [mostBars]color.RGBA{
-		{0x8b, 0x96, 0x93, 0xff}, {0x17, 0x63, 0xb8, 0xff}, {0xd9, 0x77, 0x06, 0xff}, {0x0b, 0x8f, 0x78, 0xff},
-		{0x8a, 0x4f, 0xb0, 0xff}, {0x8a, 0x7a, 0x00, 0xff}, {0x7a, 0x4a, 0x2b, 0xff}, {0xb3, 0x20, 0x2c, 0xff},
-	}
+func inks() [mostBars]string {
+	return [mostBars]string{"#8b9693", "#1763b8", "#d97706", "#0b8f78", "#8a4fb0", "#8a7a00", "#7a4a2b", "#b3202c"}
 }
 
 // shown are the methods of the plots: all, or the ones that matter most.
@@ -112,48 +100,63 @@ func (r *Report) shown() []Name {
 
 func (r *Report) legend() (all []entry) {
 	for i, m := range r.shown() {
-		c := inks()[i]
-		all = append(all, entry{template.CSS(fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)), m.Title}) //nolint:gosec // three bytes
+		all = append(all, entry{css(i), m.Title})
 	}
 	return all
 }
 
+// css is the colour of the i-th method.
+func css(i int) template.CSS { return template.CSS(inks()[i]) } //nolint:gosec // our own
+
+// A plot in points: the room for bars, and around it for the scale and the names.
+const (
+	plotWidth, plotHeight = 640, 210
+	plotLeft, plotTop     = 34, 10
+	plotRight, plotBottom = plotLeft + plotWidth, plotTop + plotHeight
+)
+
 // bars plots a figure of every case, a bar for each method.
-func (r *Report) bars(v view, lag int) (template.HTML, error) {
-	p := plot.New()
-	p.Y.Min, p.Y.Max = 0, 100
-	p.Y.Label.Text = "%"
-	p.Add(plotter.NewGrid())
+func (r *Report) bars(v view, lag int) bars {
+	b := bars{Width: plotRight + 10, Height: plotBottom + 24, Left: plotLeft, Right: plotRight, Bottom: plotBottom}
+	for percent := 0; percent <= 100; percent += 25 {
+		b.Lines = append(b.Lines, rule{plotBottom - float64(plotHeight*percent)/100, fmt.Sprintf("%d %%", percent)})
+	}
 	shown := r.shown()
-	width := vg.Points(560 / float64(max(1, len(r.Cases)*(len(shown)+1))))
-	for i, m := range shown {
-		var values plotter.Values
-		for _, c := range r.Cases {
-			x := 0.0
-			if l := r.Find(c.Name, m.Name, lag); l != nil {
-				x = v.of(l)
-			}
-			values = append(values, x)
-		}
-		bar, err := plotter.NewBarChart(values, width)
-		if err != nil {
-			return "", fmt.Errorf("plot: %w", err)
-		}
-		bar.LineStyle.Width = 0
-		bar.Color = inks()[i]
-		bar.Offset = width * vg.Length(float64(i)-float64(len(shown)-1)/2)
-		p.Add(bar)
-	}
-	names := make([]string, len(r.Cases))
+	group := float64(plotWidth) / float64(len(r.Cases))
+	width := group / float64(len(shown)+1)
 	for i, c := range r.Cases {
-		names[i] = c.Name
+		left := plotLeft + group*float64(i)
+		b.Names = append(b.Names, rule{left + group/2, c.Name})
+		for j, m := range shown {
+			l := r.Find(c.Name, m.Name, lag)
+			if l == nil {
+				continue
+			}
+			height := plotHeight * min(100, max(0, v.of(l))) / 100
+			b.Bars = append(b.Bars, bar{
+				X: left + width*(float64(j)+0.5), Y: plotBottom - height, Width: width, Height: height, Color: css(j),
+				Says: fmt.Sprintf("%s, %s: %.1f %%", c.Name, m.Title, v.of(l)),
+			})
+		}
 	}
-	p.NominalX(names...)
-	c := vgsvg.New(680, 250)
-	p.Draw(draw.New(c))
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return "", fmt.Errorf("plot: %w", err)
-	}
-	return template.HTML(b.Bytes()[bytes.Index(b.Bytes(), []byte("<svg")):]), nil //nolint:gosec // names are escaped by vgsvg
+	return b
+}
+
+// bars is a plot as the template draws it.
+type bars struct {
+	Width, Height, Left, Right, Bottom int
+	Lines, Names                       []rule
+	Bars                               []bar
+}
+
+// rule is a line of the scale at a height, or a name at a place.
+type rule struct {
+	At   float64
+	Says string
+}
+
+type bar struct {
+	X, Y, Width, Height float64
+	Color               template.CSS
+	Says                string
 }
