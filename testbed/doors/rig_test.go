@@ -44,6 +44,7 @@ type rig struct {
 type origin struct {
 	addr     string
 	requests atomic.Int64
+	checks   atomic.Int64 // of those, the ones that the node should have got
 }
 
 // newRig starts a node and an origin.
@@ -91,6 +92,9 @@ func serveOrigin(t *testing.T) *origin {
 	o := &origin{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.requests.Add(1)
+		if r.URL.Path == "/v1/check" {
+			o.checks.Add(1)
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
