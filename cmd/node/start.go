@@ -31,7 +31,10 @@ func startNode(ctx context.Context, p *program, cfg *config.Config, baseline str
 	defer stop()
 	return node.Run(ctx, cfg, node.Options{
 		Log: log, Version: readBuild().Version, Baseline: baseline, Load: load, Reload: hangup,
-		Started: func(n *node.Node) { go tendHeap(tending, p.getenv("GOGC"), n.Asked) },
+		Started: func(n *node.Node) {
+			go tendHeap(tending, p.getenv("GOGC"), n.Asked)
+			go dropStart(tending)
+		},
 	})
 }
 
