@@ -120,7 +120,7 @@ lint: $(GOLANGCI) ## gofmt, vet, import direction, clocks in pure packages
 fmt: ## format the tree
 	@gofmt -w $$(git ls-files '*.go') && echo "fmt: ok"
 
-ci: setup build lint test race baseline golden fuzz-smoke sim-smoke mutants demo-short demo-changes testbed-ci docker ## what CI runs
+ci: setup build lint test race bench-peers-smoke baseline golden fuzz-smoke sim-smoke mutants evaluation-check demo-short demo-changes testbed-ci docker ## what CI runs
 	@scripts/check.sh bench-once $(GO) test -run '^$$' -bench . -benchtime 1x ./allocator/... ./enforce/... ./gossip/wire/... ./internal/core ./internal/node
 	@echo "ci: ok"
 
