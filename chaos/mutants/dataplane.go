@@ -10,7 +10,7 @@ func dataPlane() []Mutant {
 			Breaks:    "lender and borrower both use the loan until the lender's next cycle",
 			Adversary: Adversary{Kind: timed, Mode: "plain", Faults: 40, Seeds: 40},
 			Patches: []Patch{
-				{corePass, "\tc.published = now\n\tif !c.led.Quiet() {\n\t\tc.stale.all = true // any budget may lend more by this row\n\t}\n\tc.installNews(now)\n", "\tc.published = now\n"},
+				{corePass, "\tc.published = now\n\tquiet := c.led.Quiet()\n\tif !quiet {\n\t\tc.stale.all = true // any budget may lend more by this row\n\t}\n\tc.installNews(now)\n", "\tc.published = now\n\tquiet := c.led.Quiet()\n"},
 				{corePass, "\trow := c.led.Publish(now,", "\tc.install(now)\n\trow := c.led.Publish(now,"},
 			},
 		},
@@ -48,7 +48,7 @@ func dataPlane() []Mutant {
 			Breaks:    "each change of the share grants a fresh burst",
 			Adversary: Adversary{Kind: timed, Mode: "plain", Faults: 40, Seeds: 40},
 			Patches: []Patch{
-				{enforceLimiter, "\t\tif l.seg.CompareAndSwap(s, n) {\n\t\t\tbreak\n", "\t\tif l.seg.CompareAndSwap(s, n) {\n\t\t\tfor b := range l.cells {\n\t\t\t\tl.cells[b].used.Store(n.lines[b].c0 - n.lines[b].cap)\n\t\t\t}\n\t\t\tbreak\n"},
+				{enforceLimiter, "\t\tif l.seg.CompareAndSwap(s, n) {\n", "\t\tif l.seg.CompareAndSwap(s, n) {\n\t\t\tfor b := range l.cells {\n\t\t\t\tl.cells[b].used.Store(n.lines[b].c0 - n.lines[b].cap)\n\t\t\t}\n"},
 			},
 		},
 		{
@@ -59,7 +59,7 @@ func dataPlane() []Mutant {
 			Patches: []Patch{
 				// Every node's bucket holds the budget's burst.
 				{enforceLimiter, "\tClasses int\n", "\tClasses int\n\tLimit   allocator.Rate\n"},
-				{enforceLimiter, "lending: cfg.Revocable},", "lending: cfg.Revocable, limit: cfg.Limit},"},
+				{enforceLimiter, "lending: cfg.Revocable, cores:", "lending: cfg.Revocable, limit: cfg.Limit, cores:"},
 				{enforceSegment, "\tlending bool  // classes lend tokens to one another\n", "\tlending bool\n\tlimit   allocator.Rate\n"},
 				{enforceSegment, "cap: sh.capOf(r, sh.least(&st, b)), rate: r,", "cap: sh.capOf(max(r, sh.limit), sh.least(&st, b)), rate: r,"},
 				{coreInstall, "\t\tClasses: k, Burst: doc.Burst,", "\t\tLimit: doc.Spec.Budget, Classes: k, Burst: doc.Burst,"},

@@ -21,8 +21,8 @@ func epochs() []Mutant {
 			Adversary: Adversary{Kind: schedule, Mode: "plain", Profile: "plots", Seeds: 3000},
 			Patches: []Patch{{
 				ledgerEpochs,
-				"if l.acked || l.quarantine {",
-				"if l.acked {",
+				"if l.acked || l.quarantine || now < l.ackFrom {",
+				"if l.acked || now < l.ackFrom {",
 			}},
 		},
 		{

@@ -53,8 +53,9 @@ func TestWhatIsDoneToANodeShowsInItsSeriesAndHoldsUpNobody(t *testing.T) {
 	}
 	last := latest(0).Got
 	until(t, "an answer after the kill", func() bool { return latest(0).Got.After(last) })
-	stop()
 	const bin = 10 * time.Millisecond
+	until(t, "whole bins after the kill", func() bool { return time.Since(killed) > 3*bin })
+	stop()
 	all := c.Series(start, bin, int(time.Since(start)/bin))
 	in := func(at time.Time) int { return int(at.Sub(start) / bin) }
 	s := all[1]
