@@ -26,8 +26,8 @@ import (
 const (
 	// The bytes that stand for themselves in every reading of a path, one bit
 	// each: letters, digits and -._~!$&'()*+,=:@/ .
-	plainLow  = 0x27ffffd200000000 // bytes 0 to 63
-	plainHigh = 0x47fffffe87ffffff // bytes 64 to 127
+	plainLow  = uint64(0x27ffffd200000000) // bytes 0 to 63
+	plainHigh = uint64(0x47fffffe87ffffff) // bytes 64 to 127
 
 	upperHex = "0123456789ABCDEF"
 )
