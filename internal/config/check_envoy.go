@@ -9,7 +9,8 @@ import (
 const (
 	maxDomains   = 1000
 	maxTextBytes = 256 // of a domain's name, a descriptor's key or a pattern
-	minTTL       = 200 * time.Millisecond
+	minTTL       = time.Second
+	maxTTL       = 10 * time.Second
 )
 
 func (k *checker) envoys() {
@@ -37,8 +38,12 @@ func (k *checker) envoy(path string, e *Envoy) {
 	if !e.RLS && !e.Quota.Enabled {
 		k.Fault(path, "serves nothing: rls is false and quota is not enabled", "enable one of them, or remove the door")
 	}
-	if ttl, term := e.Quota.TTL, k.c.Gossip.Term; !k.Bad("gossip.term") && (ttl < minTTL || ttl > max(term, minTTL)) {
-		k.Fault(path+".quota.ttl", fmt.Sprintf("%v is not between %v and gossip.term, %v", ttl, minTTL, term), "write 2s, or less")
+	switch ttl, term := e.Quota.TTL, k.c.Gossip.Term; {
+	case !e.Quota.Enabled && !k.Given(path+".quota.ttl"), k.Bad("gossip.term"):
+	case ttl < minTTL || ttl > maxTTL || ttl%time.Second != 0:
+		k.Fault(path+".quota.ttl", fmt.Sprintf("%v is not whole seconds between %v and %v", ttl, minTTL, maxTTL), "write 2s: Envoy knows no fractions")
+	case ttl > term:
+		k.Fault(path+".quota.ttl", fmt.Sprintf("%v is longer than gossip.term, %v", ttl, term), fmt.Sprintf("write %v, or raise gossip.term", min(2*time.Second, max(minTTL, term.Truncate(time.Second)))))
 	}
 	if e.ClientKey != "" {
 		k.text(path+".client_key", e.ClientKey, "write a key of the descriptors, such as remote_address")

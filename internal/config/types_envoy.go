@@ -50,8 +50,8 @@ type Quota struct {
 	// Enabled serves it. Default false.
 	Enabled bool `yaml:"enabled" default:"false"`
 	// TTL is how long an assignment lasts that is not renewed, and how long
-	// capacity takes at most to move from one Envoy to another. 200ms to
-	// gossip.term. Default 2s.
+	// capacity takes at most to move from one Envoy to another. Whole seconds, from
+	// 1s to gossip.term, at most 10s. Default 2s.
 	TTL time.Duration `yaml:"ttl" default:"2s"`
 }
 
