@@ -16,9 +16,8 @@ import (
 
 // growthMax is how much a node's memory may grow by any number of distinct keys,
 // MB. Tables for the 100,000 tenants that a class tells apart by default take about
-// 5; a busy node lets its heap grow to five times what is alive before it collects;
-// and the load itself makes a calm node's heap a busy one's, 16 and its stacks.
-const growthMax = 48
+// 6; the rest is the room that a node under load gives its collector.
+const growthMax = 32
 
 // grown is what distinct keys made of a node.
 type grown struct {
