@@ -1,6 +1,7 @@
 package timed
 
 import (
+	"slices"
 	"subak/allocator/ledger"
 	"subak/chaos"
 	"subak/gossip/wire"
@@ -64,6 +65,7 @@ func (w *world) withoutReleases(h *host, packet []byte) []byte {
 		return packet
 	}
 	any := false
+	m.Row.Sections = slices.Clone(m.Row.Sections)
 	for i := range m.Row.Sections {
 		any = any || len(m.Row.Sections[i].Caps) > 0
 		m.Row.Sections[i].Caps = nil
@@ -179,7 +181,9 @@ func (w *world) hugeClaim(h *host, p []byte) []byte {
 		return nil
 	}
 	e := w.guard.epochs[m.Row.Epoch]
+	m.Row.Sections = slices.Clone(m.Row.Sections)
 	s := &m.Row.Sections[0]
+	s.Demand = slices.Clone(s.Demand)
 	for k := range s.Demand {
 		s.Demand[k] = ledger.MaxRate - ledger.MaxRate%ledger.DemandGrain
 	}

@@ -41,7 +41,8 @@ type Decoder struct {
 	cells   []allocator.Rate // room for the demand of the row that is being read
 	names   nameCache
 	parts   assemblies
-	learned int // names added to the directory, at most MaxLearned
+	learned int                    // names added to the directory, at most MaxLearned
+	said    map[ledger.NodeID]said // by publisher, of the newest row read, at most MaxPacket each
 
 	// Scratch of one row.
 	ids    []ledger.NodeID // by ref
@@ -57,12 +58,12 @@ type Decoder struct {
 // Root 0 accepts every lineage. It is for a joiner that has yet to learn its root
 // from the first epoch it is sent; it then calls SetRoot.
 func NewDecoder(root uint64, dir *ledger.Directory, vectors *Vectors, epochs func(ledger.EpochID) *ledger.Epoch) *Decoder {
-	return &Decoder{root: root, dir: dir, vectors: vectors, epochs: epochs, names: nameCache{dir: dir}}
+	return &Decoder{root: root, dir: dir, vectors: vectors, epochs: epochs, names: nameCache{dir: dir}, said: map[ledger.NodeID]said{}}
 }
 
 // SetMerged tells the decoder where to find the newest row of a node that was
-// merged, nil if there is none: what deltas rest on. Without it every delta counts
-// as lost.
+// merged, nil if there is none: what deltas rest on, and what makes a row stale.
+// Without it every delta counts as lost, and every row is read.
 func (d *Decoder) SetMerged(merged func(ledger.NodeID) *ledger.Row) { d.merged = merged }
 
 // SetRoot changes the lineage, for a node that learned it only after its start.
@@ -85,7 +86,8 @@ func (d *Decoder) Node(h Header) (ledger.NodeID, bool) {
 	return n.ids[h.Ref], true
 }
 
-// Decode reads one packet. The result shares no memory with it.
+// Decode reads one packet. The result shares no memory with it, but perhaps with
+// results before: it must not be changed.
 //
 // A packet of a kind of a later version gives KindUnknown and no error. Errors
 // are *[MalformedError], *[TooLargeError], *[ForeignRootError],

@@ -65,13 +65,25 @@ func (d *Decoder) changes(row *ledger.Row, f *rowFrame) error {
 	return nil
 }
 
+// mergedOf returns the newest row merged of row's publisher, nil if there is none.
+func (d *Decoder) mergedOf(row *ledger.Row) *ledger.Row {
+	if d.merged == nil || int(row.Node) >= d.dir.Len() {
+		return nil
+	}
+	return d.merged(row.Node)
+}
+
+// stale reports whether a row not older than this one was merged: by relay and by
+// push/pull most rows come again.
+func (d *Decoder) stale(row *ledger.Row) bool {
+	m := d.mergedOf(row)
+	return m != nil && m.Inc == row.Inc && m.Seq >= row.Seq
+}
+
 // baseOf returns a row that the changes can be applied to: any of the life and
 // epoch that is not older than the base and not newer than the row.
 func (d *Decoder) baseOf(row *ledger.Row, f *rowFrame) (*ledger.Row, error) {
-	var m *ledger.Row
-	if d.merged != nil && int(row.Node) < d.dir.Len() {
-		m = d.merged(row.Node)
-	}
+	m := d.mergedOf(row)
 	lost := &LostBaseError{Node: row.Node, Inc: row.Inc, Base: row.Seq - f.base, Seq: row.Seq}
 	switch {
 	case int(row.Node) >= d.dir.Len(): // not learned from a row that was not read
@@ -79,7 +91,7 @@ func (d *Decoder) baseOf(row *ledger.Row, f *rowFrame) (*ledger.Row, error) {
 		return nil, lost
 	case m == nil || m.Inc < row.Inc:
 		return nil, lost
-	case m.Inc > row.Inc || m.Seq >= row.Seq:
+	case m.Inc > row.Inc:
 		return nil, StaleError{}
 	case m.Epoch != row.Epoch: // sections are in the order of the epoch
 		return nil, lost

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
@@ -51,6 +52,9 @@ func (d *Decoder) row(r *reader, h Header, fields int) (*ledger.Row, error) {
 		Term:  time.Duration(f.term) * time.Millisecond,
 		Epoch: f.Epoch, Digest: f.digest, Clock: f.clock,
 		Acked: f.marks&markAcked != 0, Recovering: f.marks&markRecovering != 0,
+	}
+	if d.stale(row) {
+		return nil, StaleError{}
 	}
 	d.short = f.base != 0
 	if f.base == 0 {
@@ -267,9 +271,39 @@ func (d *Decoder) amount(r *reader, field string) allocator.Rate {
 	return allocator.Rate(v << shift)
 }
 
-// sections fills row.Sections. The memory of all of them is taken at once, as much
-// as the epoch's budgets need, but no more than the bytes can fill.
+// said is the sections of a row without loans and caps: their bytes alone say what
+// they mean.
+type said struct {
+	bytes    []byte
+	sections []ledger.Section
+}
+
+// sections fills row.Sections. Where the node's row before said the same, they
+// share its memory: most rows of most nodes do.
 func (d *Decoder) sections(row *ledger.Row, f *rowFrame, ep *ledger.Epoch) error {
+	if s, ok := d.said[row.Node]; ok && bytes.Equal(s.bytes, f.sections) {
+		row.Sections = s.sections
+		return nil
+	}
+	if err := d.freshSections(row, f, ep); err != nil {
+		return err
+	}
+	if int(row.Node) < d.dir.Len() && len(f.sections) <= MaxPacket && plain(row.Sections) {
+		d.said[row.Node] = said{slices.Clone(f.sections), row.Sections}
+	} else {
+		delete(d.said, row.Node)
+	}
+	return nil
+}
+
+// plain reports whether no section has loans or caps.
+func plain(sections []ledger.Section) bool {
+	return !slices.ContainsFunc(sections, func(s ledger.Section) bool { return s.Loans != nil || s.Caps != nil })
+}
+
+// freshSections reads the sections. The memory of all of them is taken at once, as
+// much as the epoch's budgets need, but no more than the bytes can fill.
+func (d *Decoder) freshSections(row *ledger.Row, f *rowFrame, ep *ledger.Epoch) error {
 	const least = 3 // bytes of a section
 	r := &reader{b: f.sections}
 	if r.left() == 0 {

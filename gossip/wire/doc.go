@@ -119,7 +119,8 @@
 //     but, for a part, the bounded store of unfinished assemblies.
 //   - Nothing is dropped from a row to make it fit. A row over MaxPacket is
 //     returned with a [TooLargeError]: it is whole and may travel by stream.
-//   - A decoded message shares no memory with the packet.
+//   - A decoded message shares no memory with the packet. Its sections may be those
+//     of rows decoded before, which said the same: nobody may change them.
 //
 // # Concurrency
 //

@@ -133,7 +133,7 @@ func (e *LostBaseError) Error() string {
 // Reason returns ReasonLostBase.
 func (e *LostBaseError) Reason() Reason { return ReasonLostBase }
 
-// StaleError is a delta that is not newer than the row merged already. It is
+// StaleError is a row that is not newer than the one merged already. It is
 // what becomes of duplicates, so nothing is wrong.
 type StaleError struct{}
 

@@ -28,6 +28,8 @@ type trail struct {
 	// agreed is when a row of the node last matched, lease clock; 0 for never.
 	agreed  int64
 	waiting undecided
+	said    []ledger.Section // of the newest row, and their hash
+	hash    uint32
 }
 
 type sighting struct {
@@ -85,6 +87,15 @@ func contentHash(name string, content []allocator.Rate) uint32 {
 
 // rowHash is the hash of a published row's content.
 func (c *Core) rowHash(r *ledger.Row) uint32 {
+	t := c.trailOf(r.Node)
+	if t.said != nil && alike(t.said, r.Sections) {
+		return t.hash
+	}
+	t.said, t.hash = r.Sections, c.hashOf(r)
+	return t.hash
+}
+
+func (c *Core) hashOf(r *ledger.Row) uint32 {
 	c.content = c.content[:0]
 	for i := range r.Sections {
 		c.content = append(c.content, r.Sections[i].Ceiling)
@@ -93,8 +104,21 @@ func (c *Core) rowHash(r *ledger.Row) uint32 {
 	return contentHash(c.dir.Name(r.Node), c.content)
 }
 
+// viewHash is the digest of the views as of when they changed last.
+type viewHash struct {
+	due bool
+	sum uint32
+}
+
 // digest is the digest of the present view, this node's next row included.
-func (c *Core) digest() (sum uint32) {
+func (c *Core) digest() uint32 {
+	if c.viewHash.due {
+		c.viewHash = viewHash{sum: c.sumViews()}
+	}
+	return c.viewHash.sum
+}
+
+func (c *Core) sumViews() (sum uint32) {
 	for i, m := range c.epoch.Roster {
 		c.content = c.content[:0]
 		live := false

@@ -137,11 +137,11 @@ type Core struct {
 	twin                        Twin
 	memoryOld                   int64   // when the memory was found to be an old copy, lease clock; 0 for never
 	trails                      []trail // by NodeID
+	viewHash                    viewHash
 	traffic                     traffic
 	stale                       stale
 	carve                       carve
 	stood                       ledger.Standing // as of the last pass
-	live                        []bool          // scratch of settleNews
 }
 
 // Budget is one budget's working state. What is exported may be read by the
@@ -152,11 +152,13 @@ type Budget struct {
 	Doc     *epoch.Budget
 	Limiter *enforce.Limiter
 	Plane   *Plane
-	View    ledger.View      // as of the last pass
+	View    ledger.View      // as of the last pass; refreshed by look
 	Target  []allocator.Rate // class-major, by roster position
 	Total   []allocator.Rate // node totals of Target
 	Demand  []allocator.Rate // own, per class, as published
 
+	former  ledger.View // the one before
+	due     bool        // View has changed since Target was made of it
 	shape   enforce.LimiterConfig
 	heir    []int // if the limiter is to be succeeded: the old class of each
 	alloc   *allocator.Allocator
@@ -261,7 +263,7 @@ func (c *Core) Leave(now int64, wallMillis uint64) {
 // Explain says why the cell of a class at a roster position has its target, by
 // the present view, which it refreshes.
 func (c *Core) Explain(now int64, b *Budget, class, position int) (allocator.Explanation, error) {
-	c.led.View(now, b.Index, &b.View)
+	c.look(now, b)
 	ceilings, demand := c.believed(b)
 	if err := b.alloc.SetCeilings(ceilings); err != nil {
 		return allocator.Explanation{}, err

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"subak/allocator"
@@ -139,7 +140,33 @@ func (c *Core) settle(now int64) {
 }
 
 func (c *Core) settleOne(now int64, b *Budget) {
+	c.look(now, b)
+	if b.due && !c.aim(b) {
+		return
+	}
+	change := c.tradeKeeping(now, b)
+	if c.pos < 0 && change > 0 || c.pos >= 0 && change > max(c.epoch.Budgets[b.Index].Base[c.pos]/100, c.oneEachTick()) {
+		c.urgent = true
+	}
+}
+
+// look refreshes the view of a budget. Most of the time it shows what it showed
+// before, and then everything that follows from it alone stands.
+func (c *Core) look(now int64, b *Budget) {
+	b.View, b.former = b.former, b.View
 	c.led.View(now, b.Index, &b.View)
+	if !sameView(&b.View, &b.former) {
+		b.due, c.viewHash.due = true, true
+	}
+}
+
+func sameView(a, b *ledger.View) bool {
+	return a.Self == b.Self && a.N == b.N && a.K == b.K && slices.Equal(a.Live, b.Live) &&
+		slices.Equal(a.Ceilings, b.Ceilings) && slices.Equal(a.Demand, b.Demand) && slices.Equal(a.Weights, b.Weights)
+}
+
+// aim computes the targets of a budget from its view.
+func (c *Core) aim(b *Budget) bool {
 	ceilings, demand := c.believed(b)
 	err := b.alloc.SetCeilings(ceilings)
 	if err == nil {
@@ -149,7 +176,7 @@ func (c *Core) settleOne(now int64, b *Budget) {
 		// Only an overflow of a sum gets here: the rows themselves are
 		// validated. The last good targets stay in force.
 		c.cfg.CountDrop("demand-overflow")
-		return
+		return false
 	}
 	n := len(b.Total)
 	for i := range b.Total {
@@ -158,10 +185,8 @@ func (c *Core) settleOne(now int64, b *Budget) {
 			b.Total[i] += b.Target[k*n+i]
 		}
 	}
-	change := c.tradeKeeping(now, b)
-	if c.pos < 0 && change > 0 || c.pos >= 0 && change > max(c.epoch.Budgets[b.Index].Base[c.pos]/100, c.oneEachTick()) {
-		c.urgent = true
-	}
+	b.due = false
+	return true
 }
 
 // oneEachTick is the rate of one unit in a tick: a change below it is not worth a

@@ -102,9 +102,10 @@ type Node struct {
 	drops    *dropCounter
 	started  time.Time
 
-	compared compared // owned by the loop
-	trial    trial    // owned by the loop
-	noted    noted    // owned by the loop
+	report   ledger.Status // scratch of the loop
+	compared compared      // owned by the loop
+	trial    trial         // owned by the loop
+	noted    noted         // owned by the loop
 	// reloading: the doors are about to get other rules; owned by the loop
 	reloading bool
 	known     map[ledger.EpochID]int64 // when epochs were first seen; owned by the loop

@@ -42,8 +42,8 @@ func (n *Node) snapshot(now int64) {
 		Uptime: time.Since(n.started).Seconds(), Join: n.join(), Frozen: c.Frozen(),
 		TickMillis: millis(n.cfg.Gossip.Tick), TermMillis: millis(n.cfg.Gossip.Term), Dropped: n.drops.snapshot(),
 	}
-	var report ledger.Status
-	c.Status(now, &report)
+	report := &n.report
+	c.Status(now, report)
 	s.Proved, s.Quarantine = report.Proved, report.Quarantine.Seconds()
 	s.Epoch = api.Epoch{
 		Version: report.Epoch.Version, Hash: fmt.Sprintf("%016x", report.Epoch.Hash),
@@ -54,11 +54,11 @@ func (n *Node) snapshot(now int64) {
 		s.Epoch = api.Epoch{} // that of the file is not in force
 	}
 	s.Change = n.underWay(now)
-	s.Ready, s.Reason = n.readiness(&report, s.Join)
+	s.Ready, s.Reason = n.readiness(report, s.Join)
 	s.Alarms = n.alarms(now)
-	n.members(now, s, &report)
+	n.members(now, s, report)
 	for _, b := range c.Budgets() {
-		s.Budgets = append(s.Budgets, n.budgetStatus(now, b, &report))
+		s.Budgets = append(s.Budgets, n.budgetStatus(now, b, report))
 	}
 	n.last.Store(s)
 }
@@ -117,9 +117,8 @@ func (n *Node) readiness(l *ledger.Status, join api.JoinState) (bool, string) {
 
 // logReadiness says when readiness changes, and why: on the loop.
 func (n *Node) logReadiness(now int64) {
-	var l ledger.Status
-	n.core.Status(now, &l)
-	ready, reason := n.readiness(&l, n.join())
+	n.core.Status(now, &n.report)
+	ready, reason := n.readiness(&n.report, n.join())
 	if n.said != nil && *n.said == ready {
 		return
 	}

@@ -14,11 +14,10 @@ func (n *Node) Sums() []api.Sum {
 }
 
 func (n *Node) sums(now int64) []api.Sum {
-	var report ledger.Status
-	n.core.Status(now, &report)
-	sums := make([]api.Sum, 0, len(report.Budgets))
+	n.core.Status(now, &n.report)
+	sums := make([]api.Sum, 0, len(n.report.Budgets))
 	for _, b := range n.core.Budgets() {
-		sums = append(sums, n.sum(now, b, &report))
+		sums = append(sums, n.sum(now, b, &n.report))
 	}
 	return sums
 }
