@@ -249,6 +249,7 @@ func (c *Core) Freeze(now int64, wallMillis uint64, on bool) {
 	if !on {
 		c.led.Freeze(false)
 	}
+	c.urgent = true
 	c.pass(now, wallMillis, true)
 }
 
@@ -257,6 +258,7 @@ func (c *Core) Freeze(now int64, wallMillis uint64, on bool) {
 func (c *Core) Leave(now int64, wallMillis uint64) {
 	c.leaving = true
 	c.sample(now)
+	c.urgent = true
 	c.pass(now, wallMillis, true)
 }
 

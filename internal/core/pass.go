@@ -85,8 +85,9 @@ func (c *Core) sample(now int64) (jumped bool) {
 
 // pass brings every decision up to date with the news: proof, quarantine,
 // epochs, targets, settlement, publication, and the schedules of the data plane.
-// A tick publishes in any case; otherwise a row leaves if it asks for a change
-// over 1 % of base and the last one left at least GapMin ago. The returned
+// A tick publishes, unless the node is quiet (see "How rows travel"); otherwise a
+// row leaves if it asks for a change over 1 % of base and the last one left at least
+// GapMin ago. The returned
 // instant is when pass wants to be called again at the latest.
 func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	wake = now + c.cfg.Tick.Nanoseconds()
@@ -118,7 +119,7 @@ func (c *Core) pass(now int64, wallMillis uint64, tick bool) (wake int64) {
 	c.settleNews(now)
 	changed := c.urgent
 	listens := c.listens(now)
-	if !listens && (tick || changed && now-c.published >= c.gap()) {
+	if !listens && (tick && !c.spare(now) || changed && now-c.published >= c.gap()) {
 		c.urgent = false
 		c.publish(now, wallMillis, changed)
 		c.stale.clear()

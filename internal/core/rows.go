@@ -16,11 +16,11 @@ import (
 // as what changed (wire, "Deltas and copies"). A receiver that lacks the base
 // holds the delta back, in case the base is only late, and asks the publisher.
 //
-// A node that lends nothing and borrows nothing is quiet: a row that asks for no
-// change goes to a fifth of its peers in turn, but to those to whom rows get lost
-// always, and every fullEvery-th row to everybody, by way of others too: in a
-// live window of 15 ticks three rows of its own reach each peer, and one that also
-// comes around. Half of what an idle node of 22 costs is rows.
+// A node that lends nothing and borrows nothing is quiet: of its rows that ask for
+// no change it makes every quietEvery-th only, so that in a live window of 15 ticks
+// three reach each peer, and every other one of those comes around by way of others
+// too. Peers to whom rows get lost, and those that came to life lately, get one each
+// tick. Half of what an idle node of 22 costs is rows: each wakes its receiver.
 //
 // From copiesFrom members on, the vector of what was heard is most of a row, and
 // most rows of most nodes say nothing new to most peers. Then a row goes as copies
@@ -42,6 +42,7 @@ const (
 	fullEvery  = 12
 	restEvery  = 3
 	quietEvery = 5
+	relayEvery = 2 * quietEvery
 )
 
 const (
@@ -66,6 +67,9 @@ type traffic struct {
 	own  *ledger.Row // newest row that was encoded
 	size int         // bytes of its packet, of the copies if there were any
 	at   int64       // when it was encoded, lease clock
+	// toAll is when a row went to every peer, relayed when by way of others too.
+	toAll, relayed int64
+	lossy          bool // rows to some peer are often lost
 	// packets holds the newest row of every other node as it arrived, rebuilt
 	// those that arrived as a delta and were not encoded since: for push/pull.
 	packets  map[ledger.NodeID][]byte
@@ -113,9 +117,14 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 	}
 	each, ok := c.out.(EachOutbox)
 	copies := len(ep.Roster) >= copiesFrom
-	// A live window must hold enough of the rows that a peer still gets.
-	spares := c.cfg.Live >= 3*quietEvery*c.cfg.Tick && !changed && quiet
-	if !ok || c.fullDue(now, row) || !copies && !spares {
+	whole := !ok || c.underWay(now)
+	if copies {
+		whole = whole || (row.Seq+uint64(c.pos+1))%fullEvery == 0
+	} else {
+		whole = whole || changed || !quiet || !c.sparing() || c.ticksSince(now, c.traffic.relayed) >= relayEvery
+	}
+	if whole {
+		c.traffic.toAll, c.traffic.relayed = now, now
 		c.out.Publish(packet, changed)
 		return
 	}
@@ -124,14 +133,19 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 		c.out.Publish(full, changed)
 		return
 	}
+	all := c.ticksSince(now, c.traffic.toAll) >= quietEvery
+	if all {
+		c.traffic.toAll = now
+	}
+	c.traffic.lossy = false
 	each.PublishEach(changed, func(name string, lossy bool) []byte {
+		c.traffic.lossy = c.traffic.lossy || lossy
 		id, ok := c.dir.Lookup(name)
 		if !ok || c.young(now, id) {
 			return full
 		}
-		turn := row.Seq + uint64(id)
 		switch {
-		case !copies && turn%quietEvery != 0 && !lossy, copies && turn%restEvery != 0 && !changed && !c.led.Dealing(id):
+		case !copies && !all && !lossy, copies && (row.Seq+uint64(id))%restEvery != 0 && !changed && !c.led.Dealing(id):
 			return nil
 		case !copies:
 			return full
@@ -142,6 +156,29 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 		}
 		return full
 	})
+}
+
+// spare reports whether a tick needs no row: the node is quiet, and nobody is due
+// to get one.
+func (c *Core) spare(now int64) bool {
+	_, ok := c.out.(EachOutbox)
+	if !ok || c.urgent || len(c.epoch.Roster) >= copiesFrom || !c.sparing() || c.traffic.lossy ||
+		c.ticksSince(now, c.traffic.toAll) >= quietEvery || !c.led.Quiet() || c.underWay(now) {
+		return false
+	}
+	return !slices.ContainsFunc(c.epoch.Roster, func(m ledger.Member) bool {
+		return m.ID != c.self && c.led.Live(now, m.ID) && c.young(now, m.ID)
+	})
+}
+
+// sparing reports whether a live window holds enough of the rows that a quiet node
+// still sends.
+func (c *Core) sparing() bool { return c.cfg.Live >= 3*quietEvery*c.cfg.Tick }
+
+// ticksSince is how many ticks have gone by, to the nearest.
+func (c *Core) ticksSince(now, at int64) int64 {
+	tick := c.cfg.Tick.Nanoseconds()
+	return (now - at + tick/2) / tick
 }
 
 // gap is how long after the newest row an urgent one may leave: GapMin, and so
@@ -156,14 +193,15 @@ const (
 	around    = 60  // bytes around a packet: frame, encryption, label
 )
 
-// fullDue reports whether everybody gets the full row: in turn, and while an
-// epoch is under way here or at a live peer.
-func (c *Core) fullDue(now int64, row *ledger.Row) bool {
-	if (row.Seq+uint64(c.pos+1))%fullEvery == 0 || c.led.Active() != row.Epoch || !row.Acked || row.Recovering {
+// underWay reports whether an epoch is under way here or at a live peer, or this
+// node's life is not proved yet: everybody gets every row then.
+func (c *Core) underWay(now int64) bool {
+	s := c.led.Standing()
+	if c.led.Active() != c.epoch.ID || !s.Acked || s.Recovering {
 		return true
 	}
 	for _, m := range c.epoch.Roster {
-		if r := c.led.PeerRow(m.ID); r != nil && r.Epoch != row.Epoch && c.led.Live(now, m.ID) {
+		if r := c.led.PeerRow(m.ID); r != nil && r.Epoch != c.epoch.ID && c.led.Live(now, m.ID) {
 			return true
 		}
 	}

@@ -196,7 +196,7 @@ func TestALargeClusterSendsCopiesAndSpendsLess(t *testing.T) {
 	}
 }
 
-func TestAQuietNodeSendsAFifthOfItsRowsAndAllWhenItTrades(t *testing.T) {
+func TestAQuietNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
 	const nodes = 6
 	rows := func(p *post, index int) int {
 		p.clear()
@@ -205,8 +205,8 @@ func TestAQuietNodeSendsAFifthOfItsRowsAndAllWhenItTrades(t *testing.T) {
 	}
 	p := newPost(t, many(nodes, 1))
 	p.ticks(40)
-	if got, want := rows(p, 0), (nodes-1)*(1+(fullEvery-1)/restEvery); got < want-(nodes-1) || got > want+nodes-1 {
-		t.Errorf("a quiet node sends %d rows in %d ticks, want about %d", got, fullEvery, want)
+	if got, most := rows(p, 0), (nodes-1)*(1+fullEvery/quietEvery); got < most-(nodes-1) || got > most {
+		t.Errorf("a quiet node sends %d rows in %d ticks, want one to each peer every %d", got, fullEvery, quietEvery)
 	}
 	for i := range nodes {
 		for j := range nodes {
@@ -217,6 +217,7 @@ func TestAQuietNodeSendsAFifthOfItsRowsAndAllWhenItTrades(t *testing.T) {
 	}
 	all := (nodes - 1) * fullEvery
 	p.lossy = true
+	p.ticks(quietEvery) // it notices with its next row
 	if got := rows(p, 0); got != all {
 		t.Errorf("%d rows where they get lost, want all %d", got, all)
 	}
@@ -230,8 +231,23 @@ func TestAQuietNodeSendsAFifthOfItsRowsAndAllWhenItTrades(t *testing.T) {
 	}
 	p.demand(5, 0, 0)
 	p.ticks(40)
-	if got := rows(p, 5); got > all/2 {
+	if got := rows(p, 5); got > all/4 {
 		t.Errorf("%d rows after the trade, want a fifth of %d", got, all)
+	}
+	reborn := p.boxes[3]
+	reborn.start(1<<40, false)
+	p.ticks(3)
+	if got := rows(p, 0); got < fullEvery {
+		t.Errorf("%d rows while a peer waits for proof, want one to it each tick", got)
+	}
+	p.ticks(60)
+	if got := rows(p, 0); got > all/4 {
+		t.Errorf("%d rows after the proof, want a fifth of %d", got, all)
+	}
+	before := p.boxes[0].kinds[wire.KindRow]
+	p.boxes[0].core.Leave(p.now+1, uint64(p.now/1e6))
+	if got := p.boxes[0].kinds[wire.KindRow] - before; got != nodes-1 {
+		t.Errorf("%d rows as it leaves, want one to everybody at once", got)
 	}
 }
 

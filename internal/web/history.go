@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	historyPoints  = 600 // five minutes at the default interval of 500 ms
+	historyPoints  = 600 // five minutes at the default interval of 500 ms, ten of those that nobody looked at
 	historyBudgets = 512 // budgets kept; 512 x 600 x 32 B is 10 MB at most
 )
 

@@ -11,9 +11,10 @@ import (
 )
 
 // hub keeps the history, a point at every interval, and offers a snapshot to the
-// open streams. While there are none it asks for the sums only: a snapshot of
-// many budgets is what a node that nobody looks at would do most. One goroutine
-// (run) samples; streams come and go from request goroutines.
+// open streams. While there are none it samples at every unwatchedEach-th interval
+// only, and asks for no more than the sums: a snapshot of many budgets is what a node
+// that nobody looks at would do most. One goroutine (run) samples; streams come and
+// go from request goroutines.
 type hub struct {
 	backend Backend
 	every   time.Duration
@@ -27,6 +28,8 @@ type hub struct {
 	last       api.Status           // newest snapshot; guarded by mu
 	lastMillis int64                // when it was taken; 0 when there is none; guarded by mu
 }
+
+const unwatchedEach = 2
 
 // stream is one subscriber. frames is closed when the stream must end; the hub
 // alone closes it, under its lock.
@@ -51,13 +54,17 @@ func newHub(b Backend, every time.Duration, m *metrics) *hub {
 func (h *hub) run(ctx context.Context) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
-	for {
-		h.sample(h.millis())
+	for wait := 0; ; {
+		if wait--; wait < 0 || h.watched() {
+			h.sample(h.millis())
+			wait = unwatchedEach - 1
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-h.nudges:
+			wait = 0
 		}
 	}
 }

@@ -1,10 +1,10 @@
 // Package web is the admin interface of one node: a small HTTP API, metrics,
 // probes, profiles, and the dashboard, which is embedded and needs no network.
 //
-// Model. The node (a Backend) is asked for a snapshot twice a second by one
-// goroutine, the hub. The hub keeps about five minutes of each budget's sums
-// and hands every snapshot to the open event streams. All other routes ask the
-// Backend when they are called.
+// Model. The node (a Backend) is asked for a snapshot twice a second, or while nobody
+// looks for sums once, by one goroutine, the hub. The hub keeps five to ten minutes of
+// each budget's sums and hands every snapshot to the open event streams. All other
+// routes ask the Backend when they are called.
 //
 // Safety rules (lesson O28). The listener is loopback or a unix socket unless a
 // token is configured or the operator says Insecure in so many words. With a
