@@ -75,6 +75,7 @@ func (c *Core) sample(now int64) (jumped bool) {
 			if b.Demand[k] != rate {
 				b.Demand[k] = rate
 				c.stale.mark(b.Index)
+				c.traffic.moved = now
 			}
 			jumped = jumped || jump
 		}
@@ -226,7 +227,12 @@ func (c *Core) publish(now int64, wallMillis uint64, changed bool) {
 	if row == nil {
 		return // superseded: nothing is said until the new life
 	}
-	c.trailOf(c.self).note(ledger.Heard{Inc: row.Inc, Seq: row.Seq}, c.rowHash(row))
+	before := c.trailOf(c.self).hash
+	hash := c.rowHash(row)
+	if hash != before {
+		c.traffic.moved = now
+	}
+	c.trailOf(c.self).note(ledger.Heard{Inc: row.Inc, Seq: row.Seq}, hash)
 	if c.led.StoredVersion() != c.saved && !c.save() {
 		c.cfg.CountDrop("state-not-saved")
 		return

@@ -16,11 +16,16 @@ import (
 // as what changed (wire, "Deltas and copies"). A receiver that lacks the base
 // holds the delta back, in case the base is only late, and asks the publisher.
 //
-// A node that lends nothing and borrows nothing is quiet: of its rows that ask for
-// no change it makes every quietEvery-th only, so that in a live window of 15 ticks
-// three reach each peer, and every other one of those comes around by way of others
-// too. Peers to whom rows get lost, and those that came to life lately, get one each
-// tick. Half of what an idle node of 22 costs is rows: each wakes its receiver.
+// A node that lends nothing and borrows nothing is quiet: a row that asks for no
+// change goes to a fifth of its peers in turn, but to those to whom rows get lost
+// always, and every fullEvery-th row to everybody, by way of others too: in a live
+// window of 15 ticks three rows of its own reach each peer, and one that also comes
+// around.
+//
+// A quiet node that has had nothing else to say for a live window is still: it makes
+// every quietEvery-th row only, which goes to everybody, and every other one of those
+// by way of others too. Each peer gets as many, and half of what an idle node of 22
+// costs is that rows wake it and its peers.
 //
 // From copiesFrom members on, the vector of what was heard is most of a row, and
 // most rows of most nodes say nothing new to most peers. Then a row goes as copies
@@ -70,6 +75,8 @@ type traffic struct {
 	// toAll is when a row went to every peer, relayed when by way of others too.
 	toAll, relayed int64
 	lossy          bool // rows to some peer are often lost
+	// moved is when this node last said something new, or dealt with anybody.
+	moved int64
 	// packets holds the newest row of every other node as it arrived, rebuilt
 	// those that arrived as a delta and were not encoded since: for push/pull.
 	packets  map[ledger.NodeID][]byte
@@ -115,15 +122,16 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 	for _, p := range extra {
 		c.out.Spread(p)
 	}
-	each, ok := c.out.(EachOutbox)
-	copies := len(ep.Roster) >= copiesFrom
-	whole := !ok || c.underWay(now)
-	if copies {
-		whole = whole || (row.Seq+uint64(c.pos+1))%fullEvery == 0
-	} else {
-		whole = whole || changed || !quiet || !c.sparing() || c.ticksSince(now, c.traffic.relayed) >= relayEvery
+	if changed || !quiet {
+		c.traffic.moved = now
 	}
-	if whole {
+	each, ok := c.out.(EachOutbox)
+	copies, still := len(ep.Roster) >= copiesFrom, c.still(now)
+	inTurn := (row.Seq+uint64(c.pos+1))%fullEvery == 0
+	if still && !copies {
+		inTurn = c.ticksSince(now, c.traffic.relayed) >= relayEvery
+	}
+	if !ok || inTurn || c.underWay(now) || !copies && (changed || !quiet || !c.sparing()) {
 		c.traffic.toAll, c.traffic.relayed = now, now
 		c.out.Publish(packet, changed)
 		return
@@ -133,7 +141,7 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 		c.out.Publish(full, changed)
 		return
 	}
-	all := c.ticksSince(now, c.traffic.toAll) >= quietEvery
+	all := still && c.ticksSince(now, c.traffic.toAll) >= quietEvery
 	if all {
 		c.traffic.toAll = now
 	}
@@ -144,8 +152,11 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 		if !ok || c.young(now, id) {
 			return full
 		}
+		turn := row.Seq + uint64(id)
 		switch {
-		case !copies && !all && !lossy, copies && (row.Seq+uint64(id))%restEvery != 0 && !changed && !c.led.Dealing(id):
+		case copies && turn%restEvery != 0 && !changed && !c.led.Dealing(id):
+			return nil
+		case !copies && !all && !lossy && (still || turn%quietEvery != 0):
 			return nil
 		case !copies:
 			return full
@@ -158,18 +169,21 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 	})
 }
 
-// spare reports whether a tick needs no row: the node is quiet, and nobody is due
+// spare reports whether a tick needs no row: the node is still, and nobody is due
 // to get one.
 func (c *Core) spare(now int64) bool {
 	_, ok := c.out.(EachOutbox)
-	if !ok || c.urgent || len(c.epoch.Roster) >= copiesFrom || !c.sparing() || c.traffic.lossy ||
-		c.ticksSince(now, c.traffic.toAll) >= quietEvery || !c.led.Quiet() || c.underWay(now) {
+	if !ok || c.urgent || len(c.epoch.Roster) >= copiesFrom || !c.sparing() || !c.still(now) || !c.led.Quiet() ||
+		c.traffic.lossy || c.ticksSince(now, c.traffic.toAll) >= quietEvery || c.underWay(now) {
 		return false
 	}
 	return !slices.ContainsFunc(c.epoch.Roster, func(m ledger.Member) bool {
 		return m.ID != c.self && c.led.Live(now, m.ID) && c.young(now, m.ID)
 	})
 }
+
+// still reports whether there was nothing new to say for a live window.
+func (c *Core) still(now int64) bool { return now-c.traffic.moved >= c.cfg.Live.Nanoseconds() }
 
 // sparing reports whether a live window holds enough of the rows that a quiet node
 // still sends.

@@ -196,7 +196,7 @@ func TestALargeClusterSendsCopiesAndSpendsLess(t *testing.T) {
 	}
 }
 
-func TestAQuietNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
+func TestAStillNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
 	const nodes = 6
 	rows := func(p *post, index int) int {
 		p.clear()
@@ -206,7 +206,7 @@ func TestAQuietNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
 	p := newPost(t, many(nodes, 1))
 	p.ticks(40)
 	if got, most := rows(p, 0), (nodes-1)*(1+fullEvery/quietEvery); got < most-(nodes-1) || got > most {
-		t.Errorf("a quiet node sends %d rows in %d ticks, want one to each peer every %d", got, fullEvery, quietEvery)
+		t.Errorf("a still node sends %d rows in %d ticks, want one to each peer every %d", got, fullEvery, quietEvery)
 	}
 	for i := range nodes {
 		for j := range nodes {
@@ -217,7 +217,7 @@ func TestAQuietNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
 	}
 	all := (nodes - 1) * fullEvery
 	p.lossy = true
-	p.ticks(quietEvery) // it notices with its next row
+	p.ticks(relayEvery) // it notices with its next row that is not for relay
 	if got := rows(p, 0); got != all {
 		t.Errorf("%d rows where they get lost, want all %d", got, all)
 	}
@@ -248,6 +248,26 @@ func TestAQuietNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
 	p.boxes[0].core.Leave(p.now+1, uint64(p.now/1e6))
 	if got := p.boxes[0].kinds[wire.KindRow] - before; got != nodes-1 {
 		t.Errorf("%d rows as it leaves, want one to everybody at once", got)
+	}
+}
+
+// What it says a little differently each time reaches each peer within five ticks, and
+// the first of them at the next.
+func TestAQuietNodeThatMovesSendsEachRowToAFifth(t *testing.T) {
+	const nodes = 6
+	p := newPost(t, many(nodes, 1))
+	p.ticks(40)
+	p.clear()
+	for i := range fullEvery {
+		p.boxes[0].core.traffic.moved = p.now // as if its meters said so
+		before := p.boxes[0].kinds[wire.KindRow]
+		p.ticks(1)
+		if p.boxes[0].kinds[wire.KindRow] == before {
+			t.Errorf("tick %d: no row", i)
+		}
+	}
+	if got, want := p.boxes[0].kinds[wire.KindRow], fullEvery-1+nodes-1; got != want {
+		t.Errorf("%d rows in %d ticks, want %d: one each tick, and one time to all", got, fullEvery, want)
 	}
 }
 
