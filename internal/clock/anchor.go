@@ -166,17 +166,15 @@ func took(before, after, rate uint64) int64 {
 	return int64(hi<<32 | lo>>32)
 }
 
-// ticks reads the counter; ticksInOrder does so once all earlier loads are done.
-func (b *Boot) ticks() uint64 {
+// counted returns what the counter reads, of which the CPU's own is told. The
+// readings that must be fast call both themselves: the compiler inlines this and
+// would not inline a function that calls the two.
+func (b *Boot) counted(ticks uint64) uint64 {
 	if b.count != nil {
 		return b.count()
 	}
-	return readTicks()
+	return ticks
 }
 
-func (b *Boot) ticksInOrder() uint64 {
-	if b.count != nil {
-		return b.count()
-	}
-	return readTicksInOrder()
-}
+// ticksInOrder reads the counter once all earlier loads are done.
+func (b *Boot) ticksInOrder() uint64 { return b.counted(readTicksInOrder()) }

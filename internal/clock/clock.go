@@ -100,7 +100,7 @@ func newBoot(read func() (int64, bool), wall func(time.Time) int64) *Boot {
 // Now returns the lease clock's reading in nanoseconds.
 func (b *Boot) Now() int64 {
 	a := b.anchor.Load()
-	if d := b.ticksInOrder() - a.ticks; d < a.span {
+	if d := b.counted(readTicksInOrder()) - a.ticks; d < a.span {
 		return a.at(d)
 	}
 	return b.renew()
@@ -113,7 +113,7 @@ func (b *Boot) Now() int64 {
 // readings as of then, and does not mind; Guard covers it (conservation.md A2).
 func (b *Boot) Relaxed() int64 {
 	a := b.anchor.Load()
-	if d := b.ticks() - a.ticks; d < a.span {
+	if d := b.counted(readTicks()) - a.ticks; d < a.span {
 		return a.at(d)
 	}
 	return b.renew()

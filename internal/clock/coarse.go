@@ -26,7 +26,7 @@ func (c *Coarse) Now() int64 {
 	a := c.boot.anchor.Load()
 	// Out of order with what is around it this may see the counter some
 	// nanoseconds early. The reading itself is in order.
-	if c.boot.ticks()-a.ticks < a.span {
+	if c.boot.counted(readTicks())-a.ticks < a.span {
 		return a.boot
 	}
 	now := c.boot.renew()
