@@ -27,7 +27,7 @@ func (l *Limiter) Decide(now int64, class int, cost int64) Verdict {
 	core := procPin()
 	procUnpin()
 	c := l.stripeOf(core, class)
-	if c.spend(l, now, cost) {
+	if w, ok := c.good(l, now, cost); ok && c.pay(w, cost) {
 		c.admitted.Add(cost)
 		return Verdict{true, Admitted, int8(class)}
 	}
@@ -105,7 +105,7 @@ func (l *Limiter) judge(now int64, class int, cost int64) Verdict {
 
 // judgeOn is judge by one core's stripe of the class.
 func (l *Limiter) judgeOn(c *stripe, now int64, class int, cost int64) Verdict {
-	if c.spend(l, now, cost) {
+	if w, ok := c.good(l, now, cost); ok && c.pay(w, cost) {
 		return Verdict{true, Admitted, int8(class)}
 	}
 	if why := c.dry(l, now, cost); why != Admitted {

@@ -89,14 +89,17 @@ func (l *Limiter) stripeOf(core, class int) *stripe {
 	return &l.stripes[(core&l.mask)<<(l.shift&63)+class]
 }
 
-// spend takes cost, in units, from the stripe's lease if it is good for that.
-func (c *stripe) spend(l *Limiter, now, cost int64) bool {
-	w := c.lease.Load()
-	if uint64(cost-1) >= w&leftMask || // too little left, or no cost
-		uint64(now-c.from.Load()) >= c.span.Load() ||
-		c.seg.Load() != l.seg.Load() {
-		return false
-	}
+// good reports whether the stripe's lease is good for cost, in units, and the word
+// that pay must find unchanged.
+func (c *stripe) good(l *Limiter, now, cost int64) (w uint64, ok bool) {
+	w = c.lease.Load()
+	return w, uint64(cost-1) < w&leftMask && // enough left, and a cost
+		uint64(now-c.from.Load()) < c.span.Load() &&
+		c.seg.Load() == l.seg.Load()
+}
+
+// pay takes cost from the lease that good has found, unless it has changed.
+func (c *stripe) pay(w uint64, cost int64) bool {
 	return c.lease.CompareAndSwap(w, w-uint64(cost))
 }
 

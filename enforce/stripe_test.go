@@ -372,6 +372,40 @@ func TestNoLeasePaysOnceTheLoweringHasReturned(t *testing.T) {
 	}
 }
 
+// spend is what decisions do with a lease.
+func (c *stripe) spend(l *Limiter, now, cost int64) bool {
+	w, ok := c.good(l, now, cost)
+	return ok && c.pay(w, cost)
+}
+
+// A decision for a tenant looks at the lease first and pays last.
+func TestALeaseThatChangedSinceItWasLookedAtPaysNothing(t *testing.T) {
+	for name, change := range map[string]func(l *Limiter, c *stripe){
+		"the share was lowered":    func(l *Limiter, _ *stripe) { l.SetSchedule(sec, sharesOf(10)) },
+		"the same share was set":   func(l *Limiter, _ *stripe) { l.SetSchedule(sec, sharesOf(1000)) },
+		"leases were called in":    func(l *Limiter, _ *stripe) { l.recall(sec, l.seg.Load(), 1) },
+		"another lease took over":  func(l *Limiter, c *stripe) { c.end(); c.begin(l.seg.Load(), sec, 5) },
+		"somebody else was faster": func(l *Limiter, c *stripe) { c.spend(l, sec, 1) },
+		"a successor took over":    func(l *Limiter, _ *stripe) { l.Succeed(sec, LimiterConfig{Classes: 1}, []int{0}, sharesOf(1000)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLimiter(LimiterConfig{Classes: 1, Cores: 2}, 0)
+			l.SetSchedule(0, sharesOf(1000))
+			l.leaseNow(sec, 0)
+			c := l.stripeOf(0, 0)
+			l.judgeOn(c, sec, 0, 1)
+			w, ok := c.good(l, sec, 1)
+			if !ok {
+				t.Fatal("no lease began")
+			}
+			change(l, c)
+			if c.pay(w, 1) {
+				t.Error("it paid")
+			}
+		})
+	}
+}
+
 func TestALeaseEndsByTheClockWithItsSegment(t *testing.T) {
 	l := NewLimiter(LimiterConfig{Classes: 1, Cores: 2}, 0)
 	steps := sharesOf(1000)

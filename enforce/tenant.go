@@ -206,30 +206,71 @@ func (l *Limiter) tenantsOf(r *Request) *tenants {
 
 // DecideRequest is DecideClient for a request that may have a tenant: tenant,
 // class and budget are charged, or none of them.
-func (l *Limiter) DecideRequest(now int64, r Request) Verdict {
+func (l *Limiter) DecideRequest(now int64, r Request) Verdict { return l.DecideAt(now, r, nil) }
+
+// Place remembers where a tenant's bucket was found, so that decisions at it look
+// nothing up. The zero Place remembers nothing. It is a hint, and good for
+// whatever tenant, class and limiter: at a wrong one the bucket is looked up, as
+// always. Until then it keeps the buckets it was used with from being collected.
+// Safe for concurrent use.
+type Place keyed.Place
+
+// Fetch is for right before the clock is read, which takes so long that the
+// tenant's bucket is in the cache afterwards.
+func (p *Place) Fetch() { (*keyed.Place)(p).Fetch() }
+
+// DecideAt is DecideRequest for the tenant of p, and faster. p may be nil.
+//
+// It reads what it can before it swaps the first word: what is read after a swap
+// waits for it, and with it would the caches' misses, of which most of a decision
+// for one of many tenants is made.
+func (l *Limiter) DecideAt(now int64, r Request, p *Place) Verdict {
 	t := l.tenantsOf(&r)
 	if t == nil {
 		return l.DecideClient(now, r.Class, r.Cost, r.Client)
 	}
+	core := procPin()
+	procUnpin()
+	own := l.stripeOf(core, r.Class)
+	lease, leased := own.good(l, now, r.Cost)
 	c, fits := t.terms(l.at(now), now, r.Cost)
 	if !fits {
 		return l.refuseTenant(now, r, CostOverBurst)
 	}
-	b, out := t.table.Take(r.Tenant, c)
+	var b *keyed.Bucket
+	if p != nil {
+		b = t.table.At((*keyed.Place)(p))
+	} else {
+		b = t.table.First(r.Tenant)
+	}
+	out := b.Take(r.Tenant, c)
+	if out == keyed.Gone {
+		b, out = t.find(&r, c, p)
+	}
 	if out == keyed.Short {
 		return l.refuseTenant(now, r, TenantEmpty)
 	}
-	return l.decidePaid(now, r, b, c.Need)
+	if leased && r.Client == 0 && own.pay(lease, r.Cost) {
+		own.admitted.Add(r.Cost)
+		return Verdict{true, Admitted, int8(r.Class)}
+	}
+	return l.decidePaid(now, r, own, b, c.Need)
 }
 
-// decidePaid decides what bucket b of the tenant has paid for already.
-func (l *Limiter) decidePaid(now int64, r Request, b *keyed.Bucket, paid uint64) Verdict {
-	own := l.stripe(r.Class)
-	v := l.judgeOn(own, now, r.Class, r.Cost)
-	if v.Reason == Admitted && r.Client == 0 && int(v.From) == r.Class {
-		own.admitted.Add(r.Cost)
-		return v
+// find charges a tenant's bucket that is not where DecideAt looked for it, and has
+// p remember where it is.
+func (t *tenants) find(r *Request, c keyed.Terms, p *Place) (*keyed.Bucket, keyed.Outcome) {
+	b, out := t.table.Take(r.Tenant, c)
+	if p != nil {
+		(*keyed.Place)(p).Remember(b)
 	}
+	return b, out
+}
+
+// decidePaid decides, by one core's stripe of the class, what bucket b of the
+// tenant has paid for already.
+func (l *Limiter) decidePaid(now int64, r Request, own *stripe, b *keyed.Bucket, paid uint64) Verdict {
+	v := l.judgeOn(own, now, r.Class, r.Cost)
 	if v.Reason != Admitted {
 		b.Return(r.Tenant, paid)
 	}
@@ -427,56 +468,26 @@ func (l *Limiter) inheritTenants(before *Limiter, from []int) {
 	}
 }
 
-// Place remembers where a tenant's bucket was found, so that decisions at it look
-// nothing up. The zero Place remembers nothing. It belongs to one tenant of one
-// class of one limiter; Forget makes it fit for another. Safe for concurrent use.
-type Place struct{ bucket atomic.Pointer[keyed.Bucket] }
-
-// Forget makes it the zero Place. A decision that goes on meanwhile may still
-// remember what it found.
-func (p *Place) Forget() { p.bucket.Store(nil) }
-
-// DecideAt is DecideRequest for the tenant of p, and faster.
-func (l *Limiter) DecideAt(now int64, r Request, p *Place) Verdict {
-	t := l.tenantsOf(&r)
-	if t == nil {
-		return l.DecideClient(now, r.Class, r.Cost, r.Client)
-	}
-	c, fits := t.terms(l.at(now), now, r.Cost)
-	if !fits {
-		return l.refuseTenant(now, r, CostOverBurst)
-	}
-	b := p.bucket.Load()
-	out := b.Take(r.Tenant, c)
-	if out == keyed.Gone {
-		b, out = t.table.Take(r.Tenant, c)
-		p.bucket.Store(b)
-	}
-	if out == keyed.Short {
-		return l.refuseTenant(now, r, TenantEmpty)
-	}
-	return l.decidePaid(now, r, b, c.Need)
-}
-
 // Handle is one tenant of one class, looked up once: its decisions are faster.
-// Safe for concurrent use.
+// Safe for concurrent use. It is small, so that many fit into a cache.
 type Handle struct {
-	l       *Limiter
-	request Request // but for its cost
-	place   Place
-	_       [16]byte // one line each
+	l      *Limiter
+	tenant uint64
+	class  int32
+	place  Place
 }
 
 // Hold returns a handle on a tenant of class k. It does not keep the tenant's
 // bucket from being forgotten. It ends with the limiter: after Succeed everything
 // is refused, and the successor must be asked.
 func (l *Limiter) Hold(class int, tenant uint64) *Handle {
-	return &Handle{l: l, request: Request{Class: class, Tenant: tenant}}
+	if uint(class) >= uint(l.classes) {
+		class = -1
+	}
+	return &Handle{l: l, tenant: tenant, class: int32(class)}
 }
 
 // Decide is DecideRequest for the handle's tenant.
 func (h *Handle) Decide(now int64, cost int64) Verdict {
-	r := h.request
-	r.Cost = cost
-	return h.l.DecideAt(now, r, &h.place)
+	return h.l.DecideAt(now, Request{Class: int(h.class), Cost: cost, Tenant: h.tenant}, &h.place)
 }

@@ -149,6 +149,37 @@ func TestAHandleDecidesAsItsTenantDoes(t *testing.T) {
 	})
 }
 
+func TestADecisionAtWhateverPlaceIsThatOfItsTenant(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := enforce.LimiterConfig{Classes: 2, Revocable: rapid.Bool().Draw(t, "revocable"), Cores: rapid.IntRange(1, 2).Draw(t, "cores"), Tenants: tenths(2)}
+		a, b := limiter(cfg, perSecond(90_000, 40_000)), limiter(cfg, perSecond(90_000, 40_000))
+		places := make([]enforce.Place, 3)
+		elsewhere := limiter(cfg, perSecond(50, 10))
+		now := int64(0)
+		for range 60 {
+			now += rapid.Int64Range(0, sec/10).Draw(t, "ns")
+			r := enforce.Request{
+				Class: rapid.IntRange(0, 2).Draw(t, "class"), Tenant: rapid.Uint64Range(0, 4).Draw(t, "tenant"),
+				Cost: rapid.Int64Range(-1, 9).Draw(t, "cost"), Client: rapid.Uint64Range(0, 2).Draw(t, "client"),
+			}
+			p := &places[rapid.IntRange(0, len(places)-1).Draw(t, "place")]
+			if rapid.IntRange(0, 9).Draw(t, "elsewhere") == 0 {
+				elsewhere.DecideAt(now, r, p)
+			}
+			p.Fetch()
+			if got, want := b.DecideAt(now, r, p), a.DecideRequest(now, r); got != want {
+				t.Fatalf("%+v: %+v, want %+v", r, got, want)
+			}
+		}
+		var ca, cb [2]enforce.Counts
+		a.Counts(ca[:])
+		b.Counts(cb[:])
+		if ca != cb {
+			t.Fatalf("counts %+v, want %+v", cb, ca)
+		}
+	})
+}
+
 func TestATenantThatIsRefusedTakesNothingFromOthersAndIsNoDemand(t *testing.T) {
 	l := limiter(enforce.LimiterConfig{Classes: 2, Tenants: tenths(2)}, perSecond(100, 10))
 	now := 10 * sec

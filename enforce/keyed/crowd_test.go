@@ -56,6 +56,7 @@ func TestACrowdOfKeysInOneSetLeavesNoKeyTwiceAndSpendsNoCreditOfTheFuture(t *tes
 	table := New(1)
 	var credit atomic.Uint64
 	var held sync.Map
+	var place Place // of all of them
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
@@ -68,7 +69,20 @@ func TestACrowdOfKeysInOneSetLeavesNoKeyTwiceAndSpendsNoCreditOfTheFuture(t *tes
 					table.Ask(key, c)
 					continue
 				}
-				b, out := table.Take(key, c)
+				b, out := (*Bucket)(nil), Gone
+				switch rng.IntN(3) {
+				case 0:
+					place.Fetch()
+					b = table.At(&place)
+					out = b.Take(key, c)
+				case 1:
+					b = table.First(key)
+					out = b.Take(key, c)
+				}
+				if out == Gone {
+					b, out = table.Take(key, c)
+					place.Remember(b)
+				}
 				held.Store(key, b)
 				if out == Taken && rng.IntN(4) == 0 {
 					b.Return(key, c.Need)
@@ -128,7 +142,7 @@ func TestABucketThatHasGoneToAnotherKeyIsNotTouched(t *testing.T) {
 		t.Errorf("Take of a bucket that is another key's: %v, want Gone", out)
 	}
 	b.Return(2, 2)
-	if !b.ask(2, &c) || !table.Ask(2, c) {
+	if !b.ask(2, c) || !table.Ask(2, c) {
 		t.Error("a forgotten key must ask as a new one")
 	}
 	if u, a := b.used.Load(), b.asked.Load(); u != used || a != asked {

@@ -30,6 +30,8 @@
 //   - Whoever finds a bucket that then goes to another key touches nothing of that
 //     one's: the word is changed only if it is still the one that was read while
 //     the bucket had the key.
+//   - A Place is a hint. What is found there is charged only if it is a bucket of
+//     the table that is asked, and the key's.
 //   - Two who bring the same new key at once may both find it new. One of the two
 //     buckets goes again at once.
 //

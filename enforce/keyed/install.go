@@ -2,7 +2,7 @@ package keyed
 
 // install gives a key a bucket that holds what c needs; nil when others were
 // faster.
-func (t *Table) install(key uint64, c *Terms) *Bucket {
+func (t *Table) install(key uint64, c Terms) *Bucket {
 	s, at := t.home(key)
 	b, old := s.victim(at, c)
 	if b == nil || !b.key.CompareAndSwap(old, busy) {
@@ -22,7 +22,7 @@ func (t *Table) install(key uint64, c *Terms) *Bucket {
 // victim returns the bucket that a new key gets and the key that has it: a free
 // one, or else the one that was idle for longest; nil when all are being handed
 // over.
-func (s *set) victim(at int, c *Terms) (victim *Bucket, key uint64) {
+func (s *set) victim(at int, c Terms) (victim *Bucket, key uint64) {
 	var most uint64
 	for i := range ways {
 		b := &s[(at+i)%ways]

@@ -3,6 +3,7 @@ package keyed
 import (
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
 )
 
 const (
@@ -61,7 +62,7 @@ func (t *Table) Evicted() int64 { return t.evicted.Load() }
 
 // spend returns what a bucket's word becomes when it pays, and whether it holds
 // enough.
-func (c *Terms) spend(used uint64) (after uint64, ok bool) {
+func (c Terms) spend(used uint64) (after uint64, ok bool) {
 	if have := c.Credit - used; have > c.Cap && !c.inDebt(have) {
 		used = c.Credit - c.Cap // what overflowed is gone
 	}
@@ -71,7 +72,7 @@ func (c *Terms) spend(used uint64) (after uint64, ok bool) {
 
 // level returns what a bucket holds; negative in debt, to callers whose reading
 // of the time is older than that of others.
-func (c *Terms) level(used uint64) int64 {
+func (c Terms) level(used uint64) int64 {
 	if have := c.Credit - used; have <= c.Cap || c.inDebt(have) {
 		return int64(have)
 	}
@@ -80,7 +81,7 @@ func (c *Terms) level(used uint64) int64 {
 
 // idle orders buckets by what they were not asked for: full ones by how long, of
 // which the one with the highest figure goes first.
-func (c *Terms) idle(used uint64) uint64 {
+func (c Terms) idle(used uint64) uint64 {
 	have := c.Credit - used
 	if c.inDebt(have) {
 		return 0
@@ -89,7 +90,7 @@ func (c *Terms) idle(used uint64) uint64 {
 }
 
 // inDebt says whether a bucket has spent more than was granted.
-func (c *Terms) inDebt(have uint64) bool { return -have-1 < max(c.Cap, c.Late) }
+func (c Terms) inDebt(have uint64) bool { return -have-1 < max(c.Cap, c.Late) }
 
 // home returns the set of a key, and the way at which to look first.
 func (t *Table) home(key uint64) (*set, int) {
@@ -109,6 +110,36 @@ func (t *Table) find(key uint64) *Bucket {
 	return nil
 }
 
+// Place remembers where a key's bucket was found, so that it need not be looked
+// for. It is a hint, of whatever key in whatever table: what is found there is
+// asked whether it is the table's, and the key's. The zero Place remembers nothing.
+// Safe for concurrent use.
+type Place struct{ bucket atomic.Pointer[Bucket] }
+
+// Fetch has the bucket brought into the CPU's cache while the caller does other
+// things, and waits for nothing.
+func (p *Place) Fetch() { prefetch(unsafe.Pointer(p.bucket.Load())) }
+
+// At returns the bucket at a place, nil where it is none of the table's. Its Take
+// says whose it is.
+func (t *Table) At(p *Place) *Bucket {
+	b := p.bucket.Load()
+	if uintptr(unsafe.Pointer(b))-uintptr(unsafe.Pointer(unsafe.SliceData(t.sets))) < uintptr(len(t.sets))*setBytes {
+		return b
+	}
+	return nil
+}
+
+// First returns the bucket where a key is looked for first. Its Take says whose it
+// is.
+func (t *Table) First(key uint64) *Bucket {
+	s, at := t.home(key)
+	return &s[at]
+}
+
+// Remember makes p the place of a bucket, which may be nil.
+func (p *Place) Remember(b *Bucket) { p.bucket.Store(b) }
+
 // Outcome is what became of a charge.
 type Outcome uint8
 
@@ -125,7 +156,7 @@ func (t *Table) Take(key uint64, c Terms) (*Bucket, Outcome) {
 	for range attempts {
 		b := t.find(key)
 		if b == nil {
-			b = t.install(key, &c)
+			b = t.install(key, c)
 		}
 		if out := b.Take(key, c); out != Gone {
 			return b, out
@@ -140,7 +171,7 @@ func (b *Bucket) Take(key uint64, c Terms) Outcome {
 		return Gone
 	}
 	for {
-		u := b.used.Load()
+		u, a := b.used.Load(), b.asked.Load()
 		if b.key.Load() != key {
 			return Gone
 		}
@@ -152,7 +183,7 @@ func (b *Bucket) Take(key uint64, c Terms) Outcome {
 			continue
 		}
 		// Where refused work runs ahead, what is admitted goes on top of it.
-		if a := b.asked.Load(); ahead(a, after-c.Need) {
+		if ahead(a, after-c.Need) {
 			b.asked.CompareAndSwap(a, a+c.Need)
 		}
 		return Taken
@@ -193,10 +224,10 @@ func (t *Table) Return(key, need uint64) { t.find(key).Return(key, need) }
 // time. It changes nothing that Take reads.
 func (t *Table) Ask(key uint64, c Terms) bool {
 	b := t.find(key)
-	return b == nil || b.ask(key, &c)
+	return b == nil || b.ask(key, c)
 }
 
-func (b *Bucket) ask(key uint64, c *Terms) bool {
+func (b *Bucket) ask(key uint64, c Terms) bool {
 	for {
 		a, u := b.asked.Load(), b.used.Load()
 		if b.key.Load() != key {

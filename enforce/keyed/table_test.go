@@ -103,6 +103,25 @@ func (m *model) ask(key, need uint64) bool {
 	return true
 }
 
+// takeSomehow is Take, or what decisions do first where they know a place, or
+// none.
+func takeSomehow(table *Table, p *Place, how int, key uint64, c Terms) Outcome {
+	out := Gone
+	switch how {
+	case 0:
+		p.Fetch()
+		out = table.At(p).Take(key, c)
+	case 1:
+		out = table.First(key).Take(key, c)
+	}
+	if out == Gone {
+		var b *Bucket
+		b, out = table.Take(key, c)
+		p.Remember(b)
+	}
+	return out
+}
+
 func TestTableDoesWhatASlowModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := New(rapid.SampledFrom([]int{1, 4, 40}).Draw(t, "keys"))
@@ -114,6 +133,8 @@ func TestTableDoesWhatASlowModelDoes(t *testing.T) {
 			keys[i] = rapid.Uint64Range(2, 1<<64-1).Draw(t, "key")
 		}
 		taken := map[uint64][]uint64{} // what may be returned
+		other := New(40)
+		places := make([]Place, 4) // whatever was found there last, here or elsewhere
 		for range 200 {
 			key := rapid.SampledFrom(keys).Draw(t, "which")
 			c := Terms{Credit: m.credit, Cap: cap, Need: rapid.Uint64Range(1, 20).Draw(t, "need")}
@@ -127,7 +148,12 @@ func TestTableDoesWhatASlowModelDoes(t *testing.T) {
 				m.recap(cap)
 			case "take":
 				known := m.find(key) != nil
-				_, got := table.Take(key, c)
+				p := &places[rapid.IntRange(0, len(places)-1).Draw(t, "place")]
+				if rapid.IntRange(0, 9).Draw(t, "elsewhere") == 0 {
+					b, _ := other.Take(key, c)
+					p.Remember(b)
+				}
+				got := takeSomehow(table, p, rapid.IntRange(0, 2).Draw(t, "how"), key, c)
 				if want := m.take(key, c.Need); got != want {
 					t.Fatalf("take %+v of %x: %v, want %v", c, key, got, want)
 				}
@@ -167,4 +193,35 @@ func TestTableDoesWhatASlowModelDoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAPlaceIsOfOneTableOnly(t *testing.T) {
+	tables := []*Table{New(1), New(4), New(1000)}
+	c := Terms{Credit: 100, Cap: 10, Need: 1}
+	for i, of := range tables {
+		for key := range uint64(50) {
+			b, _ := of.Take(key*1e17+2, c)
+			var p Place
+			if of.At(&p) != nil {
+				t.Fatal("the zero Place is the place of a bucket")
+			}
+			p.Remember(b)
+			for j, in := range tables {
+				if got := in.At(&p); (got == b) != (i == j) || got != nil && got != b {
+					t.Fatalf("a bucket of table %d looked for in table %d: %p, and it is %p", i, j, got, b)
+				}
+			}
+			p.Remember(nil)
+			p.Fetch() // of nothing
+			if of.At(&p) != nil {
+				t.Fatal("a place that was told nothing has a bucket")
+			}
+		}
+	}
+	for _, edge := range []*Bucket{&tables[1].sets[0][0], &tables[1].sets[len(tables[1].sets)-1][ways-1]} {
+		var p Place
+		if p.Remember(edge); tables[1].At(&p) != edge {
+			t.Error("the first or the last bucket is not found")
+		}
+	}
 }

@@ -47,7 +47,7 @@ func (c *Class) Allow() bool { return c.AllowN(1) }
 // AllowN is Allow for work of cost n. While callers wait for this class it says
 // no, since they were first.
 func (c *Class) AllowN(n int64) bool {
-	if c.line.length.Load() != 0 {
+	if c.line.busy() {
 		offer(c, n)
 		return false
 	}
@@ -70,13 +70,13 @@ func (c *Class) Wait(ctx context.Context) error { return c.WaitN(ctx, 1) }
 // deadline comes too early, with [ErrCrowded] if too many wait, and with [ErrCost],
 // [ErrUnknown] or [ErrClosed] if waiting would not help. A caller that waits counts
 // as demand, once.
-func (c *Class) WaitN(ctx context.Context, n int64) error { return c.line.wait(ctx, c, n) }
+func (c *Class) WaitN(ctx context.Context, n int64) error { return wait(ctx, c, n) }
 
 // Reserve takes the tokens of work of cost n if they are there, for work that may
 // yet turn out not to be done. Unlike in golang.org/x/time/rate it takes no tokens
 // of the future: they may never come (see the package). Where it fails nothing was
 // taken, and Delay says when to try again.
-func (c *Class) Reserve(n int64) *Reservation { return reserve(c, n, c.line.length.Load() != 0) }
+func (c *Class) Reserve(n int64) *Reservation { return reserve(c, n, c.line.busy()) }
 
 // Call is one piece of work that a door asks for.
 type Call struct {
@@ -133,3 +133,7 @@ func (c *Class) at() (*bound, enforce.Request) {
 }
 
 func (c *Class) reading() int64 { return c.now() }
+
+func (c *Class) waiting() *line { return &c.line }
+
+func (c *Class) queue() *line { return &c.line }

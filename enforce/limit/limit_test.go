@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -534,10 +535,102 @@ func TestLimitersAreSucceededUnderLoad(t *testing.T) {
 	}
 }
 
+// tenanted is a class whose tenants have some rate each, units per second.
+func tenanted(each int64) (enforce.LimiterConfig, []enforce.Step) {
+	t := enforce.TenantConfig{Rate: allocator.Rate(each) * allocator.Unit, Keys: 100}
+	return enforce.LimiterConfig{Classes: 1, Burst: time.Second, Tenants: []enforce.TenantConfig{t}}, rate(1_000_000)
+}
+
+func TestAHandleFindsItsTenantsBucketAfterEveryChangeOfTheLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o, s := steady(1_000_000, time.Second)
+		held, again := c.For("ams"), c.For("ams")
+		for _, each := range []int64{5, 7, 7, 3} { // without tenants before
+			cfg, steps := tenanted(each)
+			o.limiter.Store(o.limiter.Load().Succeed(c.now(), cfg, []int{0}, steps))
+			s.Renew(o)
+			held.Allow() // a new tenant begins with this
+			time.Sleep(time.Minute)
+			for i := range each {
+				ok := false
+				switch i % 3 {
+				case 0:
+					ok = held.Allow()
+				case 1:
+					ok = again.Allow()
+				default:
+					ok = c.Decide(Call{Tenant: "ams"}).OK
+				}
+				if !ok {
+					t.Fatalf("number %d of %d was refused", i+1, each)
+				}
+			}
+			if held.Allow() || again.Allow() || c.Decide(Call{Tenant: "ams"}).OK {
+				t.Errorf("more than the %d of one bucket, however it is asked", each)
+			}
+			if !c.For("fra").Allow() {
+				t.Error("another tenant was refused")
+			}
+		}
+	})
+}
+
+func TestCallersOfOneHandleWaitInOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o, s := steady(1_000_000, time.Second)
+		cfg, steps := tenanted(10)
+		o.limiter.Store(o.limiter.Load().Succeed(c.now(), cfg, []int{0}, steps))
+		s.Renew(o)
+		held := c.For("ams")
+		for held.Allow() {
+		}
+		const waiters = 50
+		var served atomic.Int64
+		for range waiters { // all at once: one of them makes the line
+			go func() {
+				if held.Wait(t.Context()) == nil {
+					served.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		if n := held.waiting().length.Load(); n != waiters {
+			t.Fatalf("%d in line, want %d", n, waiters)
+		}
+		time.Sleep(time.Second)
+		if n := served.Load(); n < 9 || n > 11 {
+			t.Errorf("%d served in a second of 10", n)
+		}
+		if held.Allow() || held.Reserve(1).OK() {
+			t.Error("it admits while others wait who were first")
+		}
+		if !c.For("fra").Allow() {
+			t.Error("another tenant was refused because of who waits")
+		}
+		time.Sleep(time.Minute)
+		if served.Load() != waiters || !held.Allow() {
+			t.Errorf("%d of %d served, and then nobody", served.Load(), waiters)
+		}
+	})
+}
+
+func TestAHandleIsHalfALineOfTheCache(t *testing.T) {
+	if tenant, handle := unsafe.Sizeof(Tenant{}), unsafe.Sizeof(enforce.Handle{}); tenant > 32 || handle > 32 {
+		t.Errorf("%d and %d bytes, want at most 32", tenant, handle)
+	}
+}
+
 func TestDecideAllocatesNothing(t *testing.T) {
-	c, _, _ := steady(1_000_000, time.Second)
+	c, o, s := steady(1_000_000, time.Second)
 	if n := testing.AllocsPerRun(100, func() { c.Allow() }); n != 0 {
 		t.Errorf("Allow: %v allocations", n)
+	}
+	cfg, steps := tenanted(1_000_000)
+	o.limiter.Store(o.limiter.Load().Succeed(c.now(), cfg, []int{0}, steps))
+	s.Renew(o)
+	held := c.For("ams")
+	if n := testing.AllocsPerRun(100, func() { held.Allow() }); n != 0 {
+		t.Errorf("Allow of a handle: %v allocations", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { _ = c.Decide(Call{Cost: 2}).RetryAfter() }); n != 0 {
 		t.Errorf("Decide: %v allocations", n)

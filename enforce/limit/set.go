@@ -24,7 +24,7 @@ type Config struct {
 	// Now reads the clock in which the limiters' schedules are given, in
 	// nanoseconds. Required.
 	Now func() int64
-	// Tenant makes a tenant's key of its name, never 0. Nodes give their own, so
+	// Tenant makes a tenant's key of its name, never 0 or 1. Nodes give their own, so
 	// that a tenant has one bucket whichever door it comes by. nil means a hash
 	// with a random seed of this set.
 	Tenant func(name string) uint64
@@ -49,7 +49,7 @@ type Set struct {
 func NewSet(cfg Config) *Set {
 	if cfg.Tenant == nil {
 		seed := maphash.MakeSeed()
-		cfg.Tenant = func(name string) uint64 { return max(maphash.String(seed, name), 1) }
+		cfg.Tenant = func(name string) uint64 { return max(maphash.String(seed, name), 2) }
 	}
 	if cfg.Waiters == 0 {
 		cfg.Waiters = DefaultWaiters

@@ -14,37 +14,19 @@ import (
 // Keep a handle while the tenant is active. It is quicker than naming the tenant
 // in each [Call], and holds no memory of the tenant: an idle one may be forgotten,
 // and then starts anew.
+//
+// A program may hold thousands, and then most of a decision is waiting for memory:
+// so a handle is 32 bytes, two to a line of the cache.
 type Tenant struct {
 	class *Class
 	key   uint64
-	bound atomic.Pointer[bound] // the limiter that place belongs to
+	lined atomic.Pointer[line] // who waits; nil until somebody does
 	place enforce.Place
-	line  line // its count lies on one line with the fields above
 }
 
 // For returns a new handle of a tenant of this class. "" is a tenant like others.
 func (c *Class) For(name string) *Tenant {
-	return &Tenant{class: c, key: c.set.cfg.Tenant(name), line: line{limit: c.set.cfg.Waiters}}
-}
-
-// present returns the limiter in force; one that place does not belong to makes it
-// forget.
-func (t *Tenant) present() *bound {
-	b := t.class.bound.Load()
-	if t.bound.Load() != b {
-		t.bound.Store(b)
-		t.place.Forget()
-	}
-	return b
-}
-
-// judgeAt decides at the limiter b.
-func (t *Tenant) judgeAt(b *bound, now, n int64) enforce.Verdict {
-	v := b.limiter.DecideAt(now, enforce.Request{Class: b.class, Cost: n, Tenant: t.key}, &t.place)
-	if t.bound.Load() != b {
-		t.place.Forget() // what was found is not of the limiter in force
-	}
-	return v
+	return &Tenant{class: c, key: c.set.cfg.Tenant(name)}
 }
 
 // Class returns the class whose tenant it is.
@@ -60,18 +42,20 @@ func (t *Tenant) AllowN(n int64) bool {
 		offer(t, n)
 		return false
 	}
-	b := t.present()
-	return t.judgeAt(b, t.class.now(), n).OK || t.class.moved(b) && t.AllowN(n)
+	t.place.Fetch()
+	b := t.class.bound.Load()
+	v := b.limiter.DecideAt(t.class.now(), enforce.Request{Class: b.class, Cost: n, Tenant: t.key}, &t.place)
+	return v.OK || t.class.moved(b) && t.AllowN(n)
 }
 
-func (t *Tenant) crowded() bool { return t.line.length.Load() != 0 || t.class.line.length.Load() != 0 }
+func (t *Tenant) crowded() bool { return t.lined.Load().busy() || t.class.line.busy() }
 
 // Wait is [Class.Wait] for the tenant.
 func (t *Tenant) Wait(ctx context.Context) error { return t.WaitN(ctx, 1) }
 
 // WaitN is [Class.WaitN] for the tenant. Callers of one handle are served in their
 // order; those of several handles, and of the class itself, compete.
-func (t *Tenant) WaitN(ctx context.Context, n int64) error { return t.line.wait(ctx, t, n) }
+func (t *Tenant) WaitN(ctx context.Context, n int64) error { return wait(ctx, t, n) }
 
 // Reserve is [Class.Reserve] for the tenant.
 func (t *Tenant) Reserve(n int64) *Reservation { return reserve(t, n, t.crowded()) }
@@ -82,3 +66,13 @@ func (t *Tenant) at() (*bound, enforce.Request) {
 }
 
 func (t *Tenant) reading() int64 { return t.class.now() }
+
+func (t *Tenant) waiting() *line { return t.lined.Load() }
+
+// queue makes the line when the first one waits.
+func (t *Tenant) queue() *line {
+	if t.lined.Load() == nil {
+		t.lined.CompareAndSwap(nil, &line{limit: t.class.set.cfg.Waiters})
+	}
+	return t.lined.Load()
+}

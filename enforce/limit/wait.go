@@ -41,6 +41,9 @@ type taker interface {
 	// at returns the limiter in force, and the request without its cost.
 	at() (*bound, enforce.Request)
 	reading() int64
+	// waiting is the line, nil if there is none yet; queue makes it.
+	waiting() *line
+	queue() *line
 }
 
 // decide judges work that has just come by the limiter in force.
@@ -113,7 +116,11 @@ type waiter struct {
 	place   *list.Element // guarded by the line's mu
 }
 
-func (l *line) wait(ctx context.Context, t taker, n int64) error {
+// busy says whether somebody is in line. l may be nil.
+func (l *line) busy() bool { return l != nil && l.length.Load() != 0 }
+
+// wait waits in t's line for work of cost n.
+func wait(ctx context.Context, t taker, n int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -121,7 +128,7 @@ func (l *line) wait(ctx context.Context, t taker, n int64) error {
 		return ErrCost
 	}
 	var counted bool
-	if l.length.Load() != 0 {
+	if t.waiting().busy() {
 		counted = offer(t, n)
 	} else {
 		d, b := decide(t, n)
@@ -131,6 +138,7 @@ func (l *line) wait(ctx context.Context, t taker, n int64) error {
 		counted = d.Reason != enforce.TenantEmpty
 	}
 	w := &waiter{cost: n, counted: counted, turn: make(chan struct{})}
+	l := t.queue()
 	ahead, err := l.join(w)
 	if err != nil {
 		return err
