@@ -13,6 +13,7 @@ import (
 
 	"subak/allocator"
 	"subak/chaos/bound"
+	"subak/enforce/keyed"
 )
 
 // Rates here are whole micro-units per nanosecond, so that nothing is rounded:
@@ -403,6 +404,58 @@ func TestALeaseThatChangedSinceItWasLookedAtPaysNothing(t *testing.T) {
 				t.Error("it paid")
 			}
 		})
+	}
+}
+
+// inStripes returns the units that lie in stripes.
+func (l *Limiter) inStripes() (sum uint64) {
+	for i := range l.stripes {
+		sum += l.stripes[i].lease.Load() & leftMask
+	}
+	return sum
+}
+
+func TestATenantIsPaidForByTheLeaseAndBoundedByItsBucket(t *testing.T) {
+	const each = 100
+	cfg := LimiterConfig{Classes: 1, Cores: 2, Tenants: []TenantConfig{{Rate: each * allocator.Unit, Burst: time.Second}}}
+	l := NewLimiter(cfg, 0)
+	l.SetSchedule(0, sharesOf(1000))
+	var p Place
+	r := Request{Tenant: 7, Cost: 1}
+	l.DecideAt(sec, r, &p) // a new tenant begins with this
+	l.leaseNow(10*sec, 0)
+	for i := range l.stripes { // whatever core this runs on
+		l.judgeOn(&l.stripes[i], 10*sec, 0, 1)
+	}
+	words, left := l.cells[1].used.Load(), l.inStripes()
+	if left < 4*each {
+		t.Fatalf("%d units in leases", left)
+	}
+	l.retries.mark(10*sec, mix(9, 0), time.Second)
+	for i := range int64(each) {
+		r.Client = 0
+		if i == 0 {
+			r.Client = 9 // who was refused before
+		}
+		if v := l.DecideAt(10*sec, r, &p); v != (Verdict{true, Admitted, 0}) {
+			t.Fatalf("number %d: %+v", i+1, v)
+		}
+	}
+	for range each {
+		if v := l.DecideAt(10*sec, r, &p); v.Reason != TenantEmpty {
+			t.Fatalf("after its tokens: %+v", v)
+		}
+	}
+	if paid := left - l.inStripes(); paid != each || l.cells[1].used.Load() != words {
+		t.Errorf("leases paid %d, want all %d", paid, each)
+	}
+	var c [1]Counts
+	l.Counts(c[:])
+	if want := (Counts{Offered: each, Admitted: 1 + each, Refused: each, Retries: 1, Excess: each}); c[0] != want {
+		t.Errorf("%+v, want %+v", c[0], want)
+	}
+	if b := l.tenants[0].table.At((*keyed.Place)(&p)); b == nil {
+		t.Error("where the bucket is was not remembered")
 	}
 }
 

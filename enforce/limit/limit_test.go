@@ -614,6 +614,31 @@ func TestCallersOfOneHandleWaitInOneLine(t *testing.T) {
 	})
 }
 
+func TestWhoComesToAHandleLaterTakesNothingFromWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o, s := steady(1_000_000, time.Second)
+		cfg, steps := tenanted(10)
+		o.limiter.Store(o.limiter.Load().Succeed(c.now(), cfg, []int{0}, steps))
+		s.Renew(o)
+		held := c.For("ams")
+		for held.Allow() {
+		}
+		served := make(chan error)
+		go func() { served <- held.WaitN(t.Context(), 8) }()
+		time.Sleep(500 * time.Millisecond)
+		if held.Allow() || held.Reserve(1).OK() {
+			t.Error("it admits the dearer work's tokens away")
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(100*time.Millisecond + 1)
+		if !held.Allow() {
+			t.Error("it admits nothing when nobody waits any more")
+		}
+	})
+}
+
 func TestAHandleIsHalfALineOfTheCache(t *testing.T) {
 	if tenant, handle := unsafe.Sizeof(Tenant{}), unsafe.Sizeof(enforce.Handle{}); tenant > 32 || handle > 32 {
 		t.Errorf("%d and %d bytes, want at most 32", tenant, handle)
