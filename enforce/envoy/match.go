@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"subak/enforce"
 	"subak/enforce/gate"
+	"subak/enforce/glob"
 )
 
 // Pair is one entry of a descriptor, or of an RLQS bucket id.
@@ -34,7 +34,7 @@ type rule struct {
 
 type keyGlob struct {
 	key  string
-	want glob
+	want glob.Pattern
 }
 
 // NewMatcher compiles a configuration. It returns every fault.
@@ -85,7 +85,7 @@ func (m *Matcher) compile(d Domain) (*domain, error) {
 		}
 		n := rule{to: t}
 		for _, key := range slices.Sorted(maps.Keys(r.Match)) {
-			n.match = append(n.match, keyGlob{key, newGlob(r.Match[key])})
+			n.match = append(n.match, keyGlob{key, glob.New(r.Match[key])})
 		}
 		c.rules = append(c.rules, n)
 	}
@@ -150,45 +150,10 @@ func (k *keyGlob) matches(pairs []Pair) bool {
 		if pairs[i].Key != k.key {
 			continue
 		}
-		if !k.want.matches(pairs[i].Value) {
+		if !k.want.Matches(pairs[i].Value) {
 			return false
 		}
 		found = true
 	}
 	return found
-}
-
-// glob is a pattern where * stands for any run of characters.
-type glob struct {
-	all   bool     // matches everything
-	parts []string // between the stars; one part means no star
-}
-
-func newGlob(p string) glob {
-	if p == "" || p == "*" {
-		return glob{all: true}
-	}
-	return glob{parts: strings.Split(p, "*")}
-}
-
-func (g *glob) matches(s string) bool {
-	if g.all {
-		return true
-	}
-	first, last := g.parts[0], g.parts[len(g.parts)-1]
-	if len(g.parts) == 1 {
-		return s == first
-	}
-	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
-		return false
-	}
-	s = s[len(first) : len(s)-len(last)]
-	for _, p := range g.parts[1 : len(g.parts)-1] {
-		i := strings.Index(s, p)
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(p):]
-	}
-	return true
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"subak/enforce/glob"
 )
 
 // facts is what a request is classified by. None of it is a client's bare claim
@@ -23,8 +25,8 @@ type facts struct {
 // rule is a compiled Rule.
 type rule struct {
 	methods []string
-	path    glob
-	host    glob
+	path    glob.Pattern
+	host    glob.Pattern
 	headers []headerGlob
 	network []netip.Prefix
 	charge  charge
@@ -32,7 +34,7 @@ type rule struct {
 
 type headerGlob struct {
 	name string // canonical
-	want glob
+	want glob.Pattern
 }
 
 // charge is a target with its cost, and what paces the body of the answer.
@@ -45,11 +47,11 @@ type charge struct {
 
 func compile(m Match, c charge) rule {
 	r := rule{
-		methods: m.Methods, path: newGlob(m.Path),
-		host: newGlob(strings.ToLower(m.Host)), network: m.Network, charge: c,
+		methods: m.Methods, path: glob.New(m.Path),
+		host: glob.New(strings.ToLower(m.Host)), network: m.Network, charge: c,
 	}
 	for name, want := range m.Headers {
-		r.headers = append(r.headers, headerGlob{http.CanonicalHeaderKey(name), newGlob(want)})
+		r.headers = append(r.headers, headerGlob{http.CanonicalHeaderKey(name), glob.New(want)})
 	}
 	return r
 }
@@ -88,7 +90,7 @@ func (r *rule) matches(f *facts) bool {
 	if len(r.methods) > 0 && !slices.Contains(r.methods, f.method) {
 		return false
 	}
-	if !r.path.matches(f.path) || !r.host.matches(f.host) {
+	if !r.path.Matches(f.path) || !r.host.Matches(f.host) {
 		return false
 	}
 	for i := range r.headers {
@@ -104,14 +106,14 @@ func (r *rule) matches(f *facts) bool {
 // TrustedPeers no value matches (lesson O26).
 func (h *headerGlob) matches(f *facts) bool {
 	if h.name == "Host" {
-		return h.want.matches(f.host)
+		return h.want.Matches(f.host)
 	}
 	if !f.vouched {
 		return false
 	}
 	values := f.header[h.name]
 	for _, v := range values {
-		if !h.want.matches(v) {
+		if !h.want.Matches(v) {
 			return false
 		}
 	}
@@ -125,41 +127,6 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// glob is a pattern where * stands for any run of characters.
-type glob struct {
-	all   bool     // matches everything
-	parts []string // between the stars; one part means no star
-}
-
-func newGlob(p string) glob {
-	if p == "" || p == "*" {
-		return glob{all: true}
-	}
-	return glob{parts: strings.Split(p, "*")}
-}
-
-func (g *glob) matches(s string) bool {
-	if g.all {
-		return true
-	}
-	first, last := g.parts[0], g.parts[len(g.parts)-1]
-	if len(g.parts) == 1 {
-		return s == first
-	}
-	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
-		return false
-	}
-	s = s[len(first) : len(s)-len(last)]
-	for _, p := range g.parts[1 : len(g.parts)-1] {
-		i := strings.Index(s, p) // the leftmost fit leaves most to the rest
-		if i < 0 {
-			return false
-		}
-		s = s[i+len(p):]
-	}
-	return true
 }
 
 // facts reads a request as it stands, and says whether the peer's forwarding

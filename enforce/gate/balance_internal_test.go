@@ -1,29 +1,11 @@
 package gate
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-func TestGlobEqualsItsRegularExpression(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pattern := rapid.StringMatching(`[ab/*]{1,8}`).Draw(t, "pattern")
-		s := rapid.StringMatching(`[ab/]{0,10}`).Draw(t, "string")
-		parts := strings.Split(pattern, "*")
-		for i := range parts {
-			parts[i] = regexp.QuoteMeta(parts[i])
-		}
-		want := regexp.MustCompile(`^` + strings.Join(parts, `.*`) + `$`).MatchString(s)
-		g := newGlob(pattern)
-		if got := g.matches(s); got != want {
-			t.Fatalf("%q against %q: %v, want %v", s, pattern, got, want)
-		}
-	})
-}
 
 // Every backend gets its part of each period exactly, and no run is longer than
 // the weights force.
