@@ -4,10 +4,10 @@
 //
 // # Model
 //
-// A refusal is a status (429 unless a proxy wants another), Retry-After in whole
-// seconds, the quota fields that were chosen, and a problem document (RFC 9457)
-// of the RateLimit draft's type quota-exceeded. What does not depend on the
-// request is rendered once, by [NewClass].
+// A refusal is status 429, Retry-After in whole seconds, the quota fields that were
+// chosen, and a problem document (RFC 9457) of the RateLimit draft's type
+// quota-exceeded. What does not depend on the request is rendered once, by
+// [NewClass].
 //
 // # Units
 //
@@ -45,76 +45,61 @@ const (
 // QuotaExceeded is the registered problem type of the RateLimit draft.
 const QuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-// StatusField carries the status that the client should get, where a proxy wants
-// another one (nginx: lesson O24).
-const StatusField = "X-Subak-Status"
-
 // Class answers for one class of a budget.
 type Class struct {
-	policy   string // its name as a structured string, quotes included
-	statuses []int
-	bodies   []body // by statuses
+	policy  string // its name as a structured string, quotes included
+	refusal body
 }
 
-// NewClass renders what is always the same. Refusals have one of the statuses;
-// none means 429.
-func NewClass(budget, class string, statuses ...int) *Class {
-	if len(statuses) == 0 {
-		statuses = []int{http.StatusTooManyRequests}
-	}
-	c := &Class{policy: quote(budget + "/" + class), statuses: statuses}
-	for _, status := range statuses {
-		c.bodies = append(c.bodies, render(map[string]any{
-			"type":              QuotaExceeded,
-			"title":             "Request cannot be satisfied as assigned quota has been exceeded",
-			"status":            status,
-			"detail":            fmt.Sprintf("budget %q has no capacity left for class %q at this node", budget, class),
-			"violated-policies": []string{budget + "/" + class},
-			"budget":            budget,
-			"class":             class,
-		}))
-	}
-	return c
+// NewClass renders what is always the same.
+func NewClass(budget, class string) *Class {
+	return &Class{policy: quote(budget + "/" + class), refusal: render(map[string]any{
+		"type":              QuotaExceeded,
+		"title":             "Request cannot be satisfied as assigned quota has been exceeded",
+		"status":            http.StatusTooManyRequests,
+		"detail":            fmt.Sprintf("budget %q has no capacity left for class %q at this node", budget, class),
+		"violated-policies": []string{budget + "/" + class},
+		"budget":            budget,
+		"class":             class,
+	})}
 }
+
+// Policy returns the name of the class's policy in the RateLimit fields, quoted.
+func (c *Class) Policy() string { return c.policy }
+
+// Document returns the problem document of a refusal. It is not to be changed.
+func (c *Class) Document() []byte { return c.refusal.json }
 
 // Refusal is one answer of no.
 type Refusal struct {
-	// Status is one of NewClass's; another counts as the first of them. Where it
-	// is not 429, StatusField says 429.
-	Status int
 	// Wait is how long until the request could pass, Jitter what is added to it
 	// for the client, in whole seconds, so that refused clients do not come back
 	// together.
 	Wait, Jitter time.Duration
-	Quota        enforce.Quota
+	Quota        enforce.Quota // not read where Fields is Off
 	Fields       Fields
 }
 
 // Refuse writes a whole refusal. Fields that are set already are sent too.
 func (c *Class) Refuse(w http.ResponseWriter, r Refusal) {
-	h := w.Header()
+	c.Deny(w.Header(), r)
+	c.refusal.write(w, http.StatusTooManyRequests)
+}
+
+// Deny writes what a refused client is told besides status and body.
+func (c *Class) Deny(h http.Header, r Refusal) {
 	secs := Seconds(r.Wait)
 	h["Retry-After"] = []string{strconv.FormatInt(secs+int64(r.Jitter/time.Second), 10)}
-	c.fields(h, r.Fields, r.Quota, 0, secs) // nothing remains for this request, whatever there is
-	at := 0
-	for i, s := range c.statuses {
-		if s == r.Status {
-			at = i
-		}
-	}
-	if c.statuses[at] != http.StatusTooManyRequests {
-		h[StatusField] = []string{"429"}
-	}
-	c.bodies[at].write(w, c.statuses[at])
+	c.fields(h, r.Fields, &r.Quota, 0, secs) // nothing remains for this request, whatever there is
 }
 
 // Admit writes the quota fields of a request that passes.
 func (c *Class) Admit(h http.Header, f Fields, q enforce.Quota) {
-	c.fields(h, f, q, q.Tokens, Seconds(q.Full))
+	c.fields(h, f, &q, q.Tokens, Seconds(q.Full))
 }
 
 // fields writes the quota fields. The keys are in canonical form.
-func (c *Class) fields(h http.Header, f Fields, q enforce.Quota, left, reset int64) {
+func (c *Class) fields(h http.Header, f Fields, q *enforce.Quota, left, reset int64) {
 	switch f {
 	case Off:
 	case Draft03:
@@ -122,13 +107,16 @@ func (c *Class) fields(h http.Header, f Fields, q enforce.Quota, left, reset int
 	case X:
 		triple(h, "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", q.Cap, left, reset)
 	default:
-		var buf [96]byte
+		var buf [192]byte
 		b := append(append(buf[:0], c.policy...), ";q="...)
 		b = append(strconv.AppendInt(b, q.Cap, 10), ";w="...)
-		h["Ratelimit-Policy"] = []string{string(strconv.AppendInt(b, window(q), 10))}
-		b = append(append(buf[:0], c.policy...), ";r="...)
+		b = strconv.AppendInt(b, Window(*q), 10)
+		n := len(b)
+		b = append(append(b, c.policy...), ";r="...)
 		b = append(strconv.AppendInt(b, left, 10), ";t="...)
-		h["Ratelimit"] = []string{string(strconv.AppendInt(b, reset, 10))}
+		both := string(strconv.AppendInt(b, reset, 10)) // one string for two values
+		v := []string{both[:n], both[n:]}
+		h["Ratelimit-Policy"], h["Ratelimit"] = v[:1:1], v[1:]
 	}
 }
 
@@ -138,8 +126,9 @@ func triple(h http.Header, limit, remaining, reset string, l, r, t int64) {
 	h[reset] = []string{strconv.FormatInt(t, 10)}
 }
 
-// window returns the seconds in which the class earns its bucket once over.
-func window(q enforce.Quota) int64 {
+// Window returns the seconds in which a class earns its bucket once over: w of
+// the policy, where q is its cap.
+func Window(q enforce.Quota) int64 {
 	if q.Rate <= 0 {
 		return 1
 	}

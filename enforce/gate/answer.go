@@ -46,7 +46,7 @@ func (x *exchange) copyFields(h, from http.Header) {
 	g := x.pool.gate
 	if !g.cfg.QuietAdmitted && x.d.to != nil {
 		policy, limit := h["Ratelimit-Policy"], h["Ratelimit"]
-		g.quota(h, x.d, -1)
+		g.quota(h, x.d)
 		if g.cfg.Headers == HeadersIETF && len(policy)+len(limit) > 0 {
 			h["Ratelimit-Policy"] = append(h["Ratelimit-Policy"], policy...)
 			h["Ratelimit"] = append(h["Ratelimit"], limit...)

@@ -34,12 +34,13 @@ func (g *Gate) serveCheck(w http.ResponseWriter, r *http.Request) {
 		g.refuseCheck(w, http.StatusForbidden) // no rule names it: not to be retried
 		return
 	case !d.verdict.OK:
-		g.refusalFields(w.Header(), d)
+		d.to.words.Deny(w.Header(), g.refusal(d))
+		g.debug(w.Header(), d)
 		g.refuseCheck(w, http.StatusTooManyRequests)
 		return
 	}
 	if g.cfg.Check.AdmittedFields {
-		g.quota(w.Header(), d, -1)
+		g.quota(w.Header(), d)
 	}
 	if g.cfg.Debug {
 		g.debug(w.Header(), d)

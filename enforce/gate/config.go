@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"subak/enforce"
+	"subak/enforce/answer"
 )
 
 // Config describes one listener's gate. The zero value of every field but Name
@@ -118,14 +119,14 @@ type Match struct {
 }
 
 // HeaderMode selects the quota fields of responses.
-type HeaderMode uint8
+type HeaderMode = answer.Fields
 
 // The header modes.
 const (
-	HeadersIETF    HeaderMode = iota // RateLimit and RateLimit-Policy lists
-	HeadersDraft03                   // RateLimit-Limit, -Remaining, -Reset
-	HeadersX                         // X-RateLimit-Limit, -Remaining, -Reset
-	HeadersOff
+	HeadersIETF    = answer.IETF    // RateLimit and RateLimit-Policy lists
+	HeadersDraft03 = answer.Draft03 // RateLimit-Limit, -Remaining, -Reset
+	HeadersX       = answer.X       // X-RateLimit-Limit, -Remaining, -Reset
+	HeadersOff     = answer.Off
 )
 
 // Unknown says what happens to a request that no rule matches.

@@ -9,6 +9,8 @@ import (
 	"net/textproto"
 	"net/url"
 	"sync"
+
+	"subak/enforce/answer"
 )
 
 // exchange is one admitted request on its way to a backend and back. It is one
@@ -123,7 +125,7 @@ func (x *exchange) apologise(err error) {
 	if fault := x.body.fault(); fault != nil {
 		x.pool.gate.tally.badBodies.Add(1)
 		x.w.Header()["Connection"] = []string{"close"}
-		problem(x.w, fault.status, fault.detail)
+		answer.Problem(x.w, fault.status, fault.detail)
 		return
 	}
 	if x.in.Context().Err() != nil {
@@ -134,10 +136,10 @@ func (x *exchange) apologise(err error) {
 	var timeout net.Error
 	var op *net.OpError
 	if errors.As(err, &timeout) && timeout.Timeout() && !errors.As(err, &op) {
-		problem(x.w, http.StatusGatewayTimeout, "the backend did not answer in time")
+		answer.Problem(x.w, http.StatusGatewayTimeout, "the backend did not answer in time")
 		return
 	}
-	problem(x.w, http.StatusBadGateway, "the backend could not be reached")
+	answer.Problem(x.w, http.StatusBadGateway, "the backend could not be reached")
 }
 
 // context is the incoming request's, with the trace that informational answers

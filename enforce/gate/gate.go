@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"subak/enforce"
+	"subak/enforce/answer"
 )
 
 // Gate is the handler of one listener.
@@ -65,8 +66,7 @@ type target struct {
 	budget, class string
 	limiter       *enforce.Limiter
 	index         int
-	policy        string // its name as a structured string, quotes included
-	refusal       body
+	words         *answer.Class
 	counts        *counts
 }
 
@@ -164,9 +164,10 @@ func (g *Gate) target(t Target) (*target, error) {
 	if !ok || lim == nil {
 		return nil, fmt.Errorf("no class %q in budget %q", t.Class, t.Budget)
 	}
-	nt := &target{budget: t.Budget, class: t.Class, limiter: lim, index: k, counts: entry(g.tally.decisions, [2]string{t.Budget, t.Class})}
-	nt.policy = quote(t.Budget + "/" + t.Class)
-	nt.refusal = quotaBody(nt)
+	nt := &target{
+		budget: t.Budget, class: t.Class, limiter: lim, index: k,
+		words: answer.NewClass(t.Budget, t.Class), counts: entry(g.tally.decisions, [2]string{t.Budget, t.Class}),
+	}
 	g.targets = append(g.targets, nt)
 	return nt, nil
 }
@@ -208,11 +209,11 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if g.pool == nil {
-		problem(w, http.StatusNotFound, "this listener only serves "+g.cfg.Check.Path)
+		answer.Problem(w, http.StatusNotFound, "this listener only serves "+g.cfg.Check.Path)
 		return
 	}
 	if r.Method == http.MethodConnect {
-		problem(w, http.StatusMethodNotAllowed, "tunnels are not forwarded")
+		answer.Problem(w, http.StatusMethodNotAllowed, "tunnels are not forwarded")
 		return
 	}
 	defer g.tally.inFlight.Add(-1)
@@ -225,7 +226,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.tally.badBodies.Add(1)
 		g.unread(w, r)
 		w.Header()["Connection"] = []string{"close"}
-		problem(w, http.StatusRequestEntityTooLarge, "the body is too large")
+		answer.Problem(w, http.StatusRequestEntityTooLarge, "the body is too large")
 		return
 	}
 	f, trusted := g.facts(r)
@@ -243,7 +244,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Gate) shed(w http.ResponseWriter) {
 	g.tally.shed.Add(1)
 	w.Header()["Retry-After"] = []string{"1"}
-	problem(w, http.StatusServiceUnavailable, "too many requests are being served")
+	answer.Problem(w, http.StatusServiceUnavailable, "too many requests are being served")
 }
 
 // unread bounds the time that net/http will wait for a body that nobody wants: it

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"subak/enforce/answer"
 )
 
 // tunnel joins client and backend after a 101, until one of them ends it. The
@@ -15,7 +17,7 @@ func (x *exchange) tunnel(b *backend, res *http.Response) {
 	if !ok || !websocket(x.in) || !strings.EqualFold(res.Header.Get("Upgrade"), x.in.Header.Get("Upgrade")) {
 		res.Body.Close()
 		x.pool.log.Debug("backend switched protocols unasked", "listener", x.pool.gate.cfg.Name, "backend", b.name)
-		problem(x.w, http.StatusBadGateway, "the backend switched to another protocol")
+		answer.Problem(x.w, http.StatusBadGateway, "the backend switched to another protocol")
 		return
 	}
 	defer back.Close()
@@ -26,7 +28,7 @@ func (x *exchange) tunnel(b *backend, res *http.Response) {
 	client, buffered, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		clear(h)
-		problem(x.w, http.StatusInternalServerError, "this connection cannot be upgraded")
+		answer.Problem(x.w, http.StatusInternalServerError, "this connection cannot be upgraded")
 		return
 	}
 	defer client.Close()
