@@ -70,6 +70,7 @@ const (
 	// offeredMax bounds one interval's count, so that the squares fit.
 	offeredMax = int64(1) << 40
 	history    = 16
+	leastBegun = 2
 	// noisyJumps within history intervals are too many to be steps of demand: a
 	// pulse is two.
 	noisyJumps = 4
@@ -101,6 +102,7 @@ type Estimator struct {
 
 	est   int64  // micro-units per second
 	age   int64  // ns the estimate is the mean of, up to the memory
+	lead  int64  // micro-units that are published on top of those seen since a step up
 	fresh bool   // the newest interval jumped: it may hold only part of the step
 	jumps uint16 // which of the last intervals jumped, the newest in bit 0
 
@@ -184,13 +186,14 @@ func (e *Estimator) follow(x interval) (jumped bool) {
 func (e *Estimator) settle(x interval) {
 	rate := rateOf(x)
 	if e.unlikely(x, e.prior) || abs(e.est-e.prior) < 4*abs(rate-e.prior) {
-		e.est, e.age, e.held = rate, x.ns, 1
+		e.rise(rate, x.ns, e.prior)
+		e.held = 1
 		return
 	}
 	lump := e.ring[1] // clearly back at the old level
 	e.calm, e.lumpLeft = e.disp, lumpWait
 	e.disperse(lump, e.prior, lumpGain)
-	e.est, e.age, e.held = e.prior, e.priorAge, 2
+	e.est, e.age, e.held, e.lead = e.prior, e.priorAge, 2, 0
 	e.smooth(lump)
 	e.smooth(x)
 }
@@ -228,26 +231,72 @@ func (e *Estimator) jump() bool {
 		if n != 1 && n != 4 && n != 16 || !e.unlikely(sum, e.est) {
 			continue
 		}
-		e.est, e.age = rateOf(sum), sum.ns
-		e.held = n // what came before belongs to the old level
 		e.fresh = n == 1
+		e.held = e.begun(n) // what came before belongs to the old level
+		whole := sum
+		if n > 1 {
+			whole = e.sum(e.held - 1) // the first may hold only part of the step
+		}
+		e.rise(rateOf(whole), whole.ns, e.est)
 		return true
 	}
 	return false
 }
 
+// begun returns how many of the newest n intervals stand out most: the step began
+// with the first of them. Where one alone does not stand out, of the newest leastBegun
+// it may only look so.
+func (e *Estimator) begun(n int) (first int) {
+	first = min(n, leastBegun)
+	var most uint64
+	for m := first; m <= n; m++ {
+		off, sigma := e.deviation(e.sum(m), e.est)
+		hi, lo := bits.Mul64(uint64(off), 1<<20)
+		score := uint64(math.MaxUint64)
+		if hi < uint64(sigma) {
+			score, _ = bits.Div64(hi, lo, uint64(sigma))
+		}
+		if score > most {
+			first, most = m, score
+		}
+	}
+	return first
+}
+
+// sum adds up the newest n intervals.
+func (e *Estimator) sum(n int) (sum interval) {
+	for _, x := range e.ring[:n] {
+		sum.units = min(sum.units+x.units, offeredMax)
+		sum.ns += x.ns
+	}
+	return sum
+}
+
+// rise begins a new estimate after a jump from another rate.
+func (e *Estimator) rise(rate, ns, from int64) {
+	e.est, e.age, e.lead = rate, ns, 0
+	if rate > from {
+		e.lead = e.disp
+	}
+}
+
 // unlikely reports whether x is beyond 4 sigma and JumpPPM of a rate.
 func (e *Estimator) unlikely(x interval, rate int64) bool {
 	want := countOf(rate, x.ns)
-	off := abs(x.units*ppm - want)
-	if off <= mulPPM(want, e.cfg.JumpPPM) {
+	if abs(x.units*ppm-want) <= mulPPM(want, e.cfg.JumpPPM) {
 		return false // the cheaper of the two conditions
 	}
-	// sigma^2 = dispersion x (mean + dispersion): the latter is about one request
-	// and keeps a single one after a long silence from looking like a miracle.
-	hi, lo := bits.Mul64(uint64(e.disp), uint64(want)+uint64(e.disp))
-	sigma := int64(isqrt(hi, lo))
+	off, sigma := e.deviation(x, rate)
 	return off > 4*sigma
+}
+
+// deviation returns how far x is from a rate, and sigma, in micro-units.
+// sigma^2 = dispersion x (mean + dispersion): the latter is about one request and
+// keeps a single one after a long silence from looking like a miracle.
+func (e *Estimator) deviation(x interval, rate int64) (off, sigma int64) {
+	want := countOf(rate, x.ns)
+	hi, lo := bits.Mul64(uint64(e.disp), uint64(want)+uint64(e.disp))
+	return abs(x.units*ppm - want), int64(isqrt(hi, lo))
 }
 
 // disperse learns the variance per mean from the squared deviations, one
@@ -285,17 +334,22 @@ func (e *Estimator) smooth(x interval) {
 }
 
 // publish changes the published value where the estimate has left its band;
-// the band is a quarter as wide while the estimate still settles after a jump.
+// the band is a quarter as wide while the estimate still settles after a jump. Until
+// then one request more than was seen since a step up is asked for: who asks for too
+// little asks again, a round trip later; who asks for a little too much gives it back.
 func (e *Estimator) publish(jump bool) (allocator.Rate, bool) {
-	band := e.cfg.BandPPM
+	band, est := e.cfg.BandPPM, e.est
 	if e.age <= 2*int64(e.cfg.Tick) {
 		band /= 4
+		est = min(est+perSecond(e.lead, e.age), int64(MaxRate))
+	} else if e.lead > 0 {
+		band, e.lead = 0, 0
 	}
-	off := abs(e.est - int64(e.published))
-	if off == 0 || off <= mulPPM(int64(e.published), band) && e.est != 0 {
+	off := abs(est - int64(e.published))
+	if off == 0 || off <= mulPPM(int64(e.published), band) && est != 0 {
 		return e.published, false
 	}
-	e.published = allocator.Rate(e.est)
+	e.published = allocator.Rate(est)
 	return e.published, jump
 }
 
@@ -318,12 +372,15 @@ func (e *Estimator) Demand(now int64) (allocator.Rate, Report) {
 }
 
 // rateOf returns an interval's rate in micro-units per second, at most MaxRate.
-func rateOf(x interval) int64 {
-	hi, lo := bits.Mul64(uint64(x.units)*ppm, uint64(time.Second))
-	if hi >= uint64(x.ns) {
+func rateOf(x interval) int64 { return perSecond(x.units*ppm, x.ns) }
+
+// perSecond returns the rate of some micro-units in ns nanoseconds, at most MaxRate.
+func perSecond(micro, ns int64) int64 {
+	hi, lo := bits.Mul64(uint64(micro), uint64(time.Second))
+	if hi >= uint64(ns) {
 		return int64(MaxRate)
 	}
-	q, _ := bits.Div64(hi, lo, uint64(x.ns))
+	q, _ := bits.Div64(hi, lo, uint64(ns))
 	return int64(min(q, uint64(MaxRate)))
 }
 

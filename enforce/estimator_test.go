@@ -3,6 +3,7 @@ package enforce_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -279,6 +280,56 @@ func TestAStepThatIsInterruptedIsFollowedAllTheSame(t *testing.T) {
 		if took < 0 || took > 8 {
 			t.Errorf("%v: 97 %% of the step after %d intervals, want at most 8", begins, took)
 		}
+	}
+}
+
+// Readings and requests come late, at times by much, as on a busy machine. However
+// much of the step the first interval holds, and whether the step shows in one
+// interval or only in several: nothing of the time before stays in what is asked for,
+// nor is it a request too little.
+func TestAStepIsAskedForInFullSoonThoughReadingsComeLate(t *testing.T) {
+	const trials, full = 1000, 340
+	rng := rand.New(rand.NewPCG(1, 2))
+	late := func() time.Duration {
+		d := rng.ExpFloat64() * float64(5*time.Millisecond)
+		if rng.IntN(20) == 0 {
+			d += rng.Float64() * float64(60*time.Millisecond)
+		}
+		return time.Duration(d)
+	}
+	var took, most []int64
+	for range trials {
+		step := 3*time.Second + time.Duration(rng.Int64N(int64(100*time.Millisecond)))
+		var arrivals []time.Duration
+		for at, gap := time.Duration(0), 100*time.Millisecond; at < step+1600*time.Millisecond; at += gap {
+			if at >= step {
+				gap = time.Second / full
+			}
+			arrivals = append(arrivals, at+late())
+		}
+		slices.Sort(arrivals)
+		e := enforce.NewEstimator(enforce.EstimatorConfig{})
+		e.Update(0, 0)
+		after, top, units := time.Hour, int64(0), int64(0)
+		for now := 20 * time.Millisecond; now < step+1500*time.Millisecond; now += 20*time.Millisecond + late() {
+			for units = 0; len(arrivals) > 0 && arrivals[0] <= now; arrivals = arrivals[1:] {
+				units++
+			}
+			got, _ := e.Update(int64(now), units)
+			if got >= full*allocator.Unit*99/100 {
+				after = min(after, now-step)
+			}
+			top = max(top, int64(got))
+		}
+		took, most = append(took, after.Milliseconds()), append(most, top/int64(allocator.Unit))
+	}
+	slices.Sort(took)
+	slices.Sort(most)
+	if took[trials/2] > 130 || took[trials*95/100] > 205 || took[trials*98/100] > 300 {
+		t.Errorf("asked for in full after %d ms in one half, %d in 95 %%, %d in 98 %%", took[trials/2], took[trials*95/100], took[trials*98/100])
+	}
+	if most[trials/2] > full*115/100 || most[trials*99/100] > full*160/100 {
+		t.Errorf("of %d/s asked for %d in one half, %d in 99 %%", full, most[trials/2], most[trials*99/100])
 	}
 }
 
