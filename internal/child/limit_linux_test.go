@@ -89,6 +89,7 @@ func TestALimitBitesAndCanBeChangedAndLifted(t *testing.T) {
 	if _, err := p.Limit(10); err != nil {
 		t.Fatal(err)
 	}
+	burn(t, p, limitPeriod/2) // what the limit before had granted for a period
 	checkBite(t, p, 10)
 	if _, err := p.Limit(0); err != nil || p.limit != nil {
 		t.Errorf("not lifted: %v", err)

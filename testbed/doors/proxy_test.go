@@ -102,10 +102,17 @@ func TestAProxysClientsGetTheOriginOr429(t *testing.T) {
 func TestBodiesPassAProxyThatAsks(t *testing.T) {
 	each(t, func(t *testing.T, p proxy) {
 		r := within(t, p)
+		// A refused client that goes on sending may be hung up on before it reads why,
+		// as by any proxy that answers early: Caddy from some size on, HAProxy beyond
+		// what one of its buffers holds.
+		refused := 100_000
+		if p.name == "haproxy" {
+			refused = 4000
+		}
 		for _, size := range []int{1, 4000, 100_000, 500_000} {
 			body := strings.Repeat("x", size)
 			wantAdmitted(t, send(t, "POST", r.url("/api/x"), body), "POST /api/x "+body)
-			if size <= 100_000 { // Caddy hangs up on a client that goes on sending more
+			if size <= refused {
 				wantRefused(t, send(t, "POST", r.url("/page"), body), "uncleared")
 			}
 		}
