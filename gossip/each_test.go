@@ -55,6 +55,9 @@ func TestFormsForLossyPeersGoTwice(t *testing.T) {
 			g.peers.publishLocked()
 			g.peers.mu.Unlock()
 		}
+		if !g.Lossy() || c.nodes[1].Lossy() {
+			t.Error("want links of the first node to be lossy, and none of the second")
+		}
 		before := counter(g.metrics.resendQueued)
 		g.PublishEach(true, func(name string, _ bool) []byte { return []byte(name + " changed") })
 		g.PublishEach(false, func(name string, _ bool) []byte { return []byte(name) })

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -86,6 +87,11 @@ func (g *Gossip) PublishEach(changed bool, packet func(name string, lossy bool) 
 		}
 	}
 	g.queue(again)
+}
+
+// Lossy reports whether rows to any live peer are often lost (see "Loss").
+func (g *Gossip) Lossy() bool {
+	return slices.ContainsFunc(*g.peers.targets.Load(), func(t target) bool { return t.lossy })
 }
 
 // sendRow sends a row's frame with each peer's own count of rows, so that a row

@@ -197,6 +197,8 @@ func (h *host) PublishEach(_ bool, packet func(name string, lossy bool) []byte) 
 	}
 }
 
+func (h *host) Lossy() bool { return false }
+
 func (h *host) Spread(packet []byte) {
 	for _, to := range h.c.hosts {
 		if to != h {

@@ -64,6 +64,8 @@ type EachOutbox interface {
 	// Publish. The packets are not for relay, and are not kept. One over
 	// wire.MaxPacket goes by stream.
 	PublishEach(changed bool, packet func(name string, lossy bool) []byte)
+	// Lossy reports whether rows on the way to any live peer are often lost.
+	Lossy() bool
 }
 
 // traffic is the state of sending and receiving rows. All of it is bounded by
@@ -74,7 +76,6 @@ type traffic struct {
 	at   int64       // when it was encoded, lease clock
 	// toAll is when a row went to every peer, relayed when by way of others too.
 	toAll, relayed int64
-	lossy          bool // rows to some peer are often lost
 	// moved is when this node last said something new, or dealt with anybody.
 	moved int64
 	// packets holds the newest row of every other node as it arrived, rebuilt
@@ -145,9 +146,7 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 	if all {
 		c.traffic.toAll = now
 	}
-	c.traffic.lossy = false
 	each.PublishEach(changed, func(name string, lossy bool) []byte {
-		c.traffic.lossy = c.traffic.lossy || lossy
 		id, ok := c.dir.Lookup(name)
 		if !ok || c.young(now, id) {
 			return full
@@ -172,9 +171,9 @@ func (c *Core) emit(now int64, row *ledger.Row, ep *ledger.Epoch, changed, quiet
 // spare reports whether a tick needs no row: the node is still, and nobody is due
 // to get one.
 func (c *Core) spare(now int64) bool {
-	_, ok := c.out.(EachOutbox)
+	each, ok := c.out.(EachOutbox)
 	if !ok || c.urgent || len(c.epoch.Roster) >= copiesFrom || !c.sparing() || !c.still(now) || !c.led.Quiet() ||
-		c.traffic.lossy || c.ticksSince(now, c.traffic.toAll) >= quietEvery || c.underWay(now) {
+		each.Lossy() || c.ticksSince(now, c.traffic.toAll) >= quietEvery || c.underWay(now) {
 		return false
 	}
 	return !slices.ContainsFunc(c.epoch.Roster, func(m ledger.Member) bool {

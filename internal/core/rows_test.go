@@ -88,6 +88,8 @@ func (b *postbox) PublishEach(_ bool, packet func(name string, lossy bool) []byt
 	}
 }
 
+func (b *postbox) Lossy() bool { return b.p.lossy }
+
 func (b *postbox) Spread(packet []byte) {
 	for i := range b.p.boxes {
 		if i != b.index {
@@ -131,6 +133,7 @@ func (p *post) deliver() {
 }
 
 func (p *post) demand(node, budget int, rate allocator.Rate) {
+	p.boxes[node].core.traffic.moved = p.now // as its meters say
 	p.boxes[node].core.led.SetDemand(budget, []allocator.Rate{rate * allocator.Unit, 0})
 }
 
@@ -217,7 +220,6 @@ func TestAStillNodeSendsEveryFifthRowAndAllWhenItTrades(t *testing.T) {
 	}
 	all := (nodes - 1) * fullEvery
 	p.lossy = true
-	p.ticks(relayEvery) // it notices with its next row that is not for relay
 	if got := rows(p, 0); got != all {
 		t.Errorf("%d rows where they get lost, want all %d", got, all)
 	}

@@ -48,6 +48,9 @@ func (s sender) PublishEach(changed bool, packet func(name string, lossy bool) [
 	}
 }
 
+// Lossy implements core.EachOutbox.
+func (s sender) Lossy() bool { return s.n.gossip.Lossy() }
+
 func (s sender) SendTo(name string, packet []byte) error {
 	if len(packet) > wire.MaxPacket {
 		s.n.gossip.SendReliable(name, packet)
