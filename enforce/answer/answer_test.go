@@ -190,8 +190,8 @@ func TestAnyNameMakesAStructuredString(t *testing.T) {
 func TestAProblemSaysItsStatusTwice(t *testing.T) {
 	rec := httptest.NewRecorder()
 	answer.Problem(rec, http.StatusBadGateway, `backend "b" is gone`)
-	want := fmt.Sprintf(`{"detail":"backend \"b\" is gone","status":502,"title":%q,"type":"about:blank"}`+"\n", http.StatusText(502))
-	if rec.Code != 502 || rec.Body.String() != want || rec.Header().Get("Content-Length") != strconv.Itoa(len(want)) {
+	want := fmt.Sprintf(`{"detail":"backend \"b\" is gone","status":502,"title":%q,"type":"about:blank"}`+"\n", http.StatusText(http.StatusBadGateway))
+	if rec.Code != http.StatusBadGateway || rec.Body.String() != want || rec.Header().Get("Content-Length") != strconv.Itoa(len(want)) {
 		t.Errorf("%d, %v: %s", rec.Code, rec.Header(), rec.Body)
 	}
 }
