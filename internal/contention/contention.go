@@ -44,7 +44,8 @@
 // random numbers that depend on nothing but the seed, the cycle and the place: the
 // same scenario, topology, limit and seed give the same trace on every CPU. A
 // demand is never negative; a trace scales with the limit but for rounding, by a
-// few micro-units.
+// few micro-units. The demands of a cycle add up to less than 2^63: a limit with which
+// they might not is refused.
 //
 // # Concurrency
 //
@@ -122,12 +123,13 @@ func New(name string, t topology.Topology, limit int64, seed uint64) (*Trace, er
 }
 
 // Trace returns the demand of a scenario that was read, at the places of
-// a topology. The limit is the budget in whole requests/s, 1 to [MaxLimit]. The error
+// a topology. The limit is the budget in whole requests/s, 1 to [MaxLimit], or less where
+// the scenario may ask for so many times as much that it could not be counted. The error
 // tells what is wrong and how to mend it.
 func (s *Scenario) Trace(t topology.Topology, limit int64, seed uint64) (*Trace, error) {
-	switch {
-	case limit < 1 || limit > MaxLimit:
-		return nil, fmt.Errorf("contention scenario %s: limit %d; mend: 1 to %d requests/s", s.Name, limit, int64(MaxLimit))
+	switch most := s.maxLimit(); {
+	case limit < 1 || limit > most:
+		return nil, fmt.Errorf("contention scenario %s: limit %d; mend: 1 to %d requests/s", s.Name, limit, most)
 	case len(t.Places) < 2:
 		return nil, fmt.Errorf("contention scenario %s: %d places; mend: a topology of 2 or more", s.Name, len(t.Places))
 	}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"reflect"
 	"slices"
@@ -171,7 +172,7 @@ type checker struct {
 	s *Scenario
 }
 
-// What may be asked for at most, so that sums of a cycle stay far from overflow.
+// What may be written at most.
 const (
 	mostPart   = 100 * config.Whole // of the budget or the usual
 	mostCycles = 1_000_000
@@ -253,6 +254,30 @@ func (c *checker) chance(field string, p config.Percent) {
 	if p <= 0 || p > config.Whole || p%percent != 0 {
 		c.Fault(field, fmt.Sprintf("%v is not between 1%% and 100%%, in whole percent", p), "write a chance, such as 6%")
 	}
+}
+
+// maxLimit is the largest limit, in requests/s, up to which the demands of any cycle add
+// up to less than 2^63, whatever chance decides.
+func (s *Scenario) maxLimit() int64 {
+	high := times(ReserveHighPPM, int64(s.High.Demand), whole)
+	high = times(high, max(whole, int64(s.High.Hot)), whole)
+	if s.Crowd != nil {
+		high = times(high, whole+int64(s.Crowd.More), whole)
+	}
+	if s.Bursts != nil {
+		high = times(high, max(whole, int64(s.Bursts.To)), whole)
+	}
+	calm := high + int64(s.Legit)
+	if s.Sun != nil {
+		calm *= 2
+	}
+	flood := int64(s.Flood.Part)
+	if s.Pulse != nil {
+		flood = max(flood, int64(s.Pulse.Low))
+	}
+	// In millionths of the limit, as a rate is in millionths of a request/s. Noise that
+	// lasts makes at most 1 + 0.714*0.6/(1-0.7) of a demand, fresh noise 1.3.
+	return min(MaxLimit, math.MaxInt64/max(1, 3*calm+2*flood))
 }
 
 // percent is one in a hundred.

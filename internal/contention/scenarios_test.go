@@ -78,7 +78,14 @@ func TestWhateverAScenarioSaysItsDemandIsAnAmount(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		tr, err := s.Trace(topology.Cities22(), rapid.Int64Range(1, 1_000_000_000).Draw(t, "limit"), 1)
+		limit := rapid.Int64Range(1, MaxLimit).Draw(t, "limit")
+		tr, err := s.Trace(topology.Cities22(), limit, 1)
+		if most := s.maxLimit(); limit > most {
+			if want := fmt.Sprintf("limit %d; mend: 1 to %d requests/s", limit, most); err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("%v, want %q", err, want)
+			}
+			tr, err = s.Trace(topology.Cities22(), most, 1)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,9 +93,10 @@ func TestWhateverAScenarioSaysItsDemandIsAnAmount(t *testing.T) {
 		for n := range 40 {
 			tr.Cycle(n, demand)
 			tr.Legit(n, legit)
+			var sum allocator.Rate // the allocator refuses a sum of 2^63 or more
 			for i, d := range demand {
-				if d < 0 || d > 1<<60 {
-					t.Fatalf("cycle %d: cell %d asks for %d", n, i, d)
+				if sum += d; d < 0 || sum < 0 {
+					t.Fatalf("cycle %d: cell %d asks for %d, which makes %d", n, i, d, sum)
 				}
 			}
 			for i, l := range legit {
