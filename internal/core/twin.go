@@ -11,9 +11,10 @@ import (
 // other from what the peers have heard. Whoever is the lower of the two stops at
 // once and begins a new life above the other, with no base until the others vouch
 // for it. That alone would go on for ever, each above the other in turn. So the
-// process that meets the other a second time yields: it enforces nothing until
-// an operator ends one of the two. The sightings alternate, beginning with the
-// process that started first; so it is that one that yields, and never both.
+// process that meets the other a second time, as far above itself as an answer is,
+// yields: it enforces nothing until an operator ends one of the two. The sightings
+// alternate, beginning with the process that started first; so it is that one that
+// yields, and never both.
 
 // twinWindow is how long a sighting counts, in ns.
 const twinWindow = int64(10 * time.Minute)
@@ -41,7 +42,8 @@ func (c *Core) MemoryOld(now int64) bool {
 // aboveFormer is how far above the life that was seen the next one begins: an hour
 // in incarnations. A node without memory whose clock was set back may have left
 // several lives that are higher than its own, and to meet them one after the other
-// must not look like a second process that begins anew each time.
+// must not look like a second process that begins anew each time: one such step
+// passes most of them, and what is less than a step above this life is no answer to it.
 const aboveFormer = uint64(time.Hour/time.Millisecond) << ledger.IncarnationRandomBits
 
 // beginAgain starts a new life, since the own name was seen in a life that this
@@ -56,7 +58,7 @@ func (c *Core) beginAgain(now int64) {
 		c.cfg.CountDrop("memory-outdated")
 	} else {
 		c.cfg.CountDrop("own-name-higher")
-		c.twin.Yielded = c.twin.Recent(now)
+		c.twin.Yielded = c.twin.Recent(now) && c.led.HighestOwn()-c.led.Incarnation() >= aboveFormer
 		c.twin.Seen, c.twin.Last, c.twin.Above = c.twin.Seen+1, now, c.led.HighestOwn()
 	}
 	if !c.twin.Yielded {
