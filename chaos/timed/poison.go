@@ -167,10 +167,20 @@ func (w *world) venom(h *host) []byte {
 			p[w.rng.IntN(len(p))] = byte(w.rng.Uint64())
 		}
 	}
-	if _, err := w.guard.dec.Decode(p); err == nil {
+	if _, err := w.guard.dec.Decode(p); readable(err) {
 		return nil
 	}
 	return p
+}
+
+// readable reports whether a node may read what the guard answered so: the guard lacks
+// only what a node may have, another row before it or an epoch.
+func readable(err error) bool {
+	switch wire.ReasonOf(err) {
+	case wire.ReasonNone, wire.ReasonUnknownEpoch, wire.ReasonUnknownVector, wire.ReasonLostBase, wire.ReasonStale:
+		return true
+	}
+	return false
 }
 
 // hugeClaim is a row whose demands add up to more than any row may say. One in
