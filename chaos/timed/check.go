@@ -200,7 +200,8 @@ type lowest struct {
 	full      bool // prev is of a whole window
 }
 
-// unwatch forgets what a host's targets were: its loop did not run in time.
+// unwatch forgets what a host's targets were: its loop did not run in time, or it has
+// another base.
 func (h *host) unwatch() {
 	for b := range h.floor {
 		h.floor[b] = lowest{since: h.w.now, cur: math.MaxInt64}

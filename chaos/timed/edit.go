@@ -57,6 +57,7 @@ func (w *world) followEpoch(h *host) {
 		return
 	}
 	h.active = active
+	h.unwatch() // what was lent of a larger base only runs out
 	w.note(h, "activates epoch %v", active)
 	if active.Version > 1 {
 		w.seen[activated]++
