@@ -43,7 +43,6 @@ const (
 	activated
 	forced
 	healed
-	unprovable
 	counterCount
 )
 
@@ -88,7 +87,6 @@ func counters() []chaos.Counter {
 		activated:         {Name: "epochs activated"},
 		forced:            {Name: "nodes forced out"},
 		healed:            {Name: "heals judged", Must: true},
-		unprovable:        {Name: "heals that need an operator: too many lost their memory"},
 	}
 	return c[:]
 }

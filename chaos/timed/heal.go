@@ -92,13 +92,9 @@ func (w *world) probe() {
 
 // judgeQuiet is the verdict at the end of a quiet time.
 func (w *world) judgeQuiet() {
+	w.seen[healed]++
 	w.quietEnd = 0
 	w.rewire()
-	if w.needsOperator() {
-		w.seen[unprovable]++
-		return
-	}
-	w.seen[healed]++
 	took := w.unhealed - w.healedAt
 	if w.healWorst < took {
 		w.healWorst = took
@@ -121,22 +117,6 @@ func (w *world) judgeQuiet() {
 			}
 		}
 	}
-}
-
-// needsOperator reports whether some node lost its memory, and so many others did that
-// no majority is left to vouch for it: it waits for an operator (operating.md,
-// "Restart"), whatever the time.
-func (w *world) needsOperator() bool {
-	remember := 0
-	for _, h := range w.hosts {
-		if h.core.Position() >= 0 && !h.led.Standing().Recovering {
-			remember++
-		}
-	}
-	return slices.ContainsFunc(w.hosts, func(h *host) bool {
-		members := len(h.core.Epoch().Roster)
-		return h.core.Position() >= 0 && h.led.Standing().Recovering && remember < min(members/2+1, members-1)
-	})
 }
 
 // reserved is what a class is to be admitted per second at its demand: as far as
