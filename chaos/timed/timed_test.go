@@ -37,6 +37,17 @@ func TestNoCheckerObjectsInAnyMode(t *testing.T) {
 	}
 }
 
+// What each of them found is in docs/campaign.md.
+func TestNoCheckerObjectsToASeedThatOnceFailed(t *testing.T) {
+	const faults = 40 // as in the campaign
+	r := New()
+	for _, seed := range []uint64{1075, 1090, 1110, 1200, 1224, 1695, 1736} {
+		if x := r.Run(seed, chaos.ModeOf(seed), faults); x.Violation != nil {
+			t.Errorf("%s, seed %d: %+v", chaos.ModeOf(seed), seed, *x.Violation)
+		}
+	}
+}
+
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	seen := map[uint64]bool{}
 	for seed := range uint64(2) {
